@@ -1,0 +1,152 @@
+/*
+ * The ground floor: errors, memory, growing text, random numbers, signals, time.
+ *
+ * Nothing here knows of MPI, HDF5 or attention. No function exits or aborts;
+ * what can fail returns a code and says why in a mhas_error of the caller's.
+ * None is collective. Only the signal functions touch process-wide state.
+ */
+#ifndef MHASWEEP_BASE_H
+#define MHASWEEP_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- errors ------------------------------------------------------------ */
+
+typedef enum mhas_code {
+  MHAS_OK = 0,
+  MHAS_USAGE,     /* the command line or the sweep file is wrong: exit 2 */
+  MHAS_NO_MEMORY, /* an allocation failed */
+  MHAS_IO,        /* a file could not be read, written or understood */
+  MHAS_MPI,       /* an MPI call failed, or the world is not as launched */
+  MHAS_NUMERIC,   /* diverged, NaN, singular: the point fails, the sweep goes on */
+  MHAS_LIMIT,     /* a limit of the sweep file was passed: the point fails, the sweep goes on */
+  MHAS_STOPPED,   /* asked to give up: the point stays pending */
+  MHAS_INTERNAL   /* a broken promise inside this program */
+} mhas_code;
+
+enum { MHAS_ERROR_LENGTH = 1024 };
+
+/* What went wrong, in words for the user; meaningless unless a call has failed. */
+typedef struct mhas_error {
+  mhas_code code;
+  char text[MHAS_ERROR_LENGTH];
+} mhas_error;
+
+/* Fills *error and returns `code`, so that `return mhas_fail(...)` reads well. `error` may be NULL. */
+mhas_code mhas_fail(mhas_error *error, mhas_code code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Puts "<context>: " in front of the text of an error on its way up; returns its code. */
+mhas_code mhas_error_context(mhas_error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Leaves the function with the code of a call that failed. Only where nothing has to be freed. */
+#define MHAS_TRY(call)                       \
+  do {                                       \
+    const mhas_code mhas_try_code_ = (call); \
+    if (mhas_try_code_ != MHAS_OK) {         \
+      return mhas_try_code_;                 \
+    }                                        \
+  } while (0)
+
+/* ---- memory ------------------------------------------------------------ */
+
+/*
+ * `count` elements of `size` bytes, zeroed, 64-byte aligned (a cache line, an AVX-512 register).
+ * Never NULL for a count of 0. Fails with MHAS_NO_MEMORY, saying how much `what` needed, also when
+ * count * size overflows. The caller owns *memory and frees it with mhas_free.
+ */
+mhas_code mhas_alloc(void *memory, size_t count, size_t size, const char *what, mhas_error *error);
+void mhas_free(void *memory); /* NULL is fine */
+
+/* a * b, or false if it does not fit. */
+bool mhas_multiply(size_t a, size_t b, size_t *product);
+
+/* The one place where a 64-bit count becomes the 32-bit int of BLAS, LAPACK and MPI. */
+mhas_code mhas_narrow(int64_t count, const char *what, int *narrow, mhas_error *error);
+
+/* ---- text -------------------------------------------------------------- */
+
+/* A growing string. Start with {0}; `data` is NULL until something is appended. If memory runs out, `failed` is set and
+ * stays set, and what was appended before stays readable: check it once at the end. */
+typedef struct mhas_text {
+  char *data; /* NUL-terminated */
+  size_t length;
+  size_t capacity;
+  bool failed;
+} mhas_text;
+
+void mhas_text_append(mhas_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mhas_text_append_bytes(mhas_text *text, const char *bytes, size_t length);
+const char *mhas_text_string(const mhas_text *text); /* never NULL */
+void mhas_text_free(mhas_text *text);
+
+/* The whole of a file of at most `most` bytes. MHAS_IO with the reason (missing, a folder, too large ...). */
+mhas_code mhas_text_read_file(const char *path, size_t most, mhas_text *text, mhas_error *error);
+
+/* The entry of `names` nearest to `word` by edit distance, or NULL if none is near enough to be a typing slip. */
+const char *mhas_nearest_name(const char *word, const char *const *names, size_t count);
+
+/* Numbers for people: "1.5 GiB", "3.2 G", "2 h 05 min". Each writes into `out` (at least 32 bytes) and returns it. */
+enum { MHAS_HUMAN_LENGTH = 32 };
+char *mhas_human_bytes(double bytes, char *out);
+char *mhas_human_count(double count, char *out);
+char *mhas_human_seconds(double seconds, char *out);
+
+/* ---- random numbers ---------------------------------------------------- */
+
+/*
+ * Every random number of the program is a pure function of (seed, replicate, stream, index): Philox4x32-10 (Random123;
+ * Salmon et al., SC11) with key = seed and counter = (block, stream, replicate). No state, so any rank makes any part
+ * of any array by itself, and the first T samples are the same for every T' >= T.
+ */
+typedef struct mhas_random {
+  uint64_t seed;
+  uint32_t replicate;
+} mhas_random;
+
+/* One name per independent sequence. Numbers are part of the result's meaning: append, never renumber. */
+typedef enum mhas_stream {
+  MHAS_STREAM_CONTEXT = 1,
+  MHAS_STREAM_QUERY = 2,
+  MHAS_STREAM_LABEL = 3,
+  MHAS_STREAM_W_QUERY = 4,
+  MHAS_STREAM_W_KEY = 5,
+  MHAS_STREAM_W_VALUE = 6,
+  MHAS_STREAM_W_OUT = 7,
+  MHAS_STREAM_EMBEDDING = 8,
+  MHAS_STREAM_EMBEDDING_BIAS = 9,
+  MHAS_STREAM_DECODER = 10,
+  MHAS_STREAM_DECODER_BIAS = 11,
+  MHAS_STREAM_SHUFFLE = 12,
+  MHAS_STREAM_SAMPLE = 13
+} mhas_stream;
+
+/* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit
+ * words. */
+void mhas_random_uniform(mhas_random random, mhas_stream stream, uint64_t index, size_t count, double *out);
+void mhas_random_normal(mhas_random random, mhas_stream stream, uint64_t index, size_t count, double *out);
+void mhas_random_words(mhas_random random, mhas_stream stream, uint64_t index, size_t count, uint64_t *out);
+
+/* Elements as integers, uniform on 0 .. bound - 1 (by multiplication: bias below bound / 2^64). */
+void mhas_random_below(mhas_random random, mhas_stream stream, uint64_t index, size_t count, uint64_t bound,
+                       int64_t *out);
+
+/* A uniform permutation of 0 .. count - 1; `round` picks which of the stream's permutations of that count. */
+void mhas_random_permutation(mhas_random random, mhas_stream stream, uint64_t round, size_t count, int64_t *out);
+
+/* ---- signals ----------------------------------------------------------- */
+
+/* From here on SIGINT, SIGTERM and SIGUSR1 are counted instead of killing the process; SIGPIPE is ignored. */
+mhas_code mhas_signals_catch(mhas_error *error);
+int mhas_signals_count(void);        /* how many arrived so far */
+const char *mhas_signals_last(void); /* "SIGTERM" ..., "" if none */
+
+/* ---- time -------------------------------------------------------------- */
+
+double mhas_now(void);             /* seconds of a clock that never jumps; only differences mean something */
+void mhas_sleep(double seconds);   /* returns early if a signal comes */
+void mhas_timestamp(char out[32]); /* now, ISO 8601, UTC: 2026-01-31T12:00:00Z */
+
+#endif

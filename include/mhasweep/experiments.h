@@ -1,0 +1,154 @@
+/*
+ * What an experiment is: a table of parameters, a table of results, and a function that runs one point.
+ *
+ * An experiment knows nothing of MPI scheduling, of the sweep file or of the result file: it is handed a point and
+ * fills a row. Its tables are the only place where names, types, units, ranges, defaults and meanings stand; validation
+ * of sweep files, `mhasweep experiments`, the variables of the result file and their attributes are all made from them.
+ *
+ * To add an experiment: one file in src/experiments that defines a mhas_experiment, and its line in registry.c.
+ */
+#ifndef MHASWEEP_EXPERIMENTS_H
+#define MHASWEEP_EXPERIMENTS_H
+
+#include "mhasweep/base.h"
+
+/* ---- tables ------------------------------------------------------------ */
+
+typedef enum mhas_type {
+  MHAS_INTEGER,
+  MHAS_REAL,
+  MHAS_CHOICE, /* one of a list of words; its value is the word's place in the list */
+  MHAS_FLAG    /* true or false; 1 or 0 */
+} mhas_type;
+
+/* A value of any type: `real` for MHAS_REAL, `integer` for all others. */
+typedef union mhas_value {
+  int64_t integer;
+  double real;
+} mhas_value;
+
+typedef struct mhas_parameter {
+  const char *name;
+  mhas_type type;
+  const char *unit;     /* "1" for a pure number */
+  const char *fallback; /* default as it would stand in a sweep file; "= ..." is an expression over other parameters */
+  double least, most;   /* closed range of numbers; DBL_TRUE_MIN as `least` means greater than zero */
+  const char *const *choices; /* MHAS_CHOICE: the words, NULL-terminated */
+  const char *meaning;        /* one line, with the source where there is one */
+} mhas_parameter;
+
+typedef struct mhas_result {
+  const char *name;
+  mhas_type type; /* MHAS_REAL (missing: NaN), MHAS_INTEGER or MHAS_FLAG (missing: -1) */
+  const char *unit;
+  const char *meaning;
+} mhas_result;
+
+/* A quantity recorded along a run, e.g. at every evaluation of a training: curve_<name> (point, record) in the file. */
+typedef struct mhas_curve {
+  const char *name;
+  const char *unit;
+  const char *meaning;
+} mhas_curve;
+
+/* The optional outputs a sweep file can ask for (`store:`). */
+typedef enum mhas_store_flag {
+  MHAS_STORE_CURVES = 1,
+  MHAS_STORE_SPECTRUM = 2,
+  MHAS_STORE_WEIGHTS = 4,
+  MHAS_STORE_DATA = 8,
+  MHAS_STORE_Z = 16
+} mhas_store_flag;
+
+/* ---- one point --------------------------------------------------------- */
+
+typedef struct mhas_point {
+  const mhas_value *values; /* [parameter_count], in the order of the experiment's table, checked against its ranges */
+  mhas_random random;       /* the sweep's seed and this point's replicate */
+} mhas_point;
+
+/* What a point is expected to take; estimates may be rough, but never depend on anything but the point. */
+typedef struct mhas_cost {
+  double flops;     /* floating-point operations */
+  double bytes;     /* peak memory */
+  int64_t records;  /* the most entries that its curves can get */
+  int64_t spectrum; /* the number of its singular values; 0 if it has none */
+} mhas_cost;
+
+/* An array of `store: weights | data | z`, doubles in C order. */
+enum { MHAS_ARRAY_RANK = 4, MHAS_ARRAYS_MOST = 24 };
+typedef struct mhas_array {
+  const char *name; /* E, e, y, W_Q, W_K, W_V, W_O, Z ... */
+  mhas_store_flag flag;
+  int rank;
+  int64_t shape[MHAS_ARRAY_RANK];
+  const char *meaning;
+} mhas_array;
+
+/* What a run fills in. All buffers belong to the caller and start as missing (NaN, -1). */
+typedef struct mhas_row {
+  mhas_value *results; /* [result_count] */
+  float *curves;       /* [curve_count][record_capacity]; NULL unless curves are stored */
+  int64_t record_capacity;
+  double *spectrum; /* [spectrum_capacity], descending; NULL unless the spectrum is stored */
+  int64_t spectrum_capacity;
+  double flops; /* operations really done; 0 until set */
+  /* Takes one of the arrays that experiment->arrays announced; may be NULL when none is stored. */
+  mhas_code (*keep)(void *keep_context, const char *name, const double *data, mhas_error *error);
+  void *keep_context;
+} mhas_row;
+
+typedef struct mhas_task {
+  mhas_point point;
+  unsigned store; /* mhas_store_flag bits that are wanted */
+  /*
+   * To be asked at least about once a second (it costs some 50 ns between its real checks). MHAS_OK: go on; else return
+   * the code at once: MHAS_STOPPED (the point will be run again some day) or MHAS_LIMIT (it has passed its time).
+   */
+  mhas_code (*proceed)(void *context, mhas_error *error);
+  void *context;
+} mhas_task;
+
+typedef struct mhas_experiment {
+  const char *name;
+  const char *title;   /* one line */
+  const char *summary; /* a paragraph */
+  int numerics;        /* raise when the same point would give different numbers */
+
+  const mhas_parameter *parameters;
+  int parameter_count;
+  const mhas_result *results;
+  int result_count;
+  const mhas_curve *curves;
+  int curve_count;
+
+  /* Rules that involve several parameters. NULL if there are none. Fails with MHAS_USAGE and the reason. */
+  mhas_code (*check)(const mhas_value *values, mhas_error *error);
+  mhas_cost (*cost)(const mhas_value *values);
+  /* The arrays of this point for the wanted flags: fills at most MHAS_ARRAYS_MOST, returns how many. NULL if it has
+   * none. */
+  int (*arrays)(const mhas_value *values, unsigned flags, mhas_array *arrays);
+  /*
+   * Runs one point. MHAS_OK: the row is filled. MHAS_NUMERIC, MHAS_LIMIT, MHAS_NO_MEMORY: the point failed, error->text
+   * says why. MHAS_STOPPED: nothing of the row counts. Anything else breaks the sweep. Deterministic: the same point
+   * gives the same bits.
+   */
+  mhas_code (*run)(const mhas_task *task, mhas_row *row, mhas_error *error);
+} mhas_experiment;
+
+/* All experiments, in the order users should meet them; *count of them. */
+const mhas_experiment *const *mhas_experiments(int *count);
+const mhas_experiment *mhas_experiment_find(const char *name); /* NULL if there is none */
+
+/* Index of a parameter or a result by name, -1 if there is none. */
+int mhas_parameter_find(const mhas_experiment *experiment, const char *name);
+int mhas_result_find(const mhas_experiment *experiment, const char *name);
+
+/* Sets every buffer of a row to missing. */
+void mhas_row_clear(const mhas_experiment *experiment, mhas_row *row);
+
+/* Puts one entry into every curve of the row; `values` in the order of the experiment's curves. Nothing if curves are
+ * not stored. */
+void mhas_row_record(const mhas_experiment *experiment, mhas_row *row, int64_t record, const double *values);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * The farm: rank 0 hands rows to the other ranks, the costliest first, small ones in chunks, and keeps count.
+ *
+ * Three layers, each usable without the next: the scheduler (pure: events in, orders out), the farm (MPI around it,
+ * running whatever work it is given), and the run (a sweep from its file to its exit status).
+ */
+#ifndef MHASWEEP_FARM_H
+#define MHASWEEP_FARM_H
+
+#include <mpi.h>
+
+#include "mhasweep/store.h"
+
+/* ---- scheduler: who runs what next. No MPI, no clock of its own ---- */
+
+typedef struct mhas_scheduler mhas_scheduler;
+
+typedef struct mhas_schedule_options {
+  double chunk_seconds; /* aim of a chunk's length; default 0.25 */
+  int64_t chunk_most;   /* rows in a chunk at the most; default 4096 */
+  int64_t max_failures; /* stop handing out after more than these */
+} mhas_schedule_options;
+
+/* `rows` (count of them, ascending) are to be run; flops[i] is the estimated cost of rows[i]. Both are copied.
+ * Workers are numbered 0 .. workers - 1. The caller destroys *scheduler. */
+mhas_code mhas_scheduler_create(const int64_t *rows, const float *flops, int64_t count, int workers,
+                                const mhas_schedule_options *options, mhas_scheduler **scheduler, mhas_error *error);
+void mhas_scheduler_destroy(mhas_scheduler *scheduler);
+
+/* Event: a worker is idle. Order: the rows it shall run (*count of them, owned by the scheduler until that worker's
+ * next event); 0: nothing for now. */
+const int64_t *mhas_scheduler_next(mhas_scheduler *scheduler, int worker, double now, int64_t *count);
+
+/* Event: a worker has ended its chunk; outcome[i] is the mhas_status of its i-th row (pending: given up, not to be
+ * handed out again in this run). */
+mhas_code mhas_scheduler_ended(mhas_scheduler *scheduler, int worker, double now, const uint8_t *outcome, int64_t count,
+                               mhas_error *error);
+
+/* Event: no more rows shall be handed out (a signal). */
+void mhas_scheduler_stop(mhas_scheduler *scheduler);
+
+typedef struct mhas_farm_state {
+  int64_t total;        /* rows in this run */
+  int64_t done, failed; /* ended */
+  int64_t given_up;     /* handed out, interrupted */
+  int64_t running;      /* handed out, not ended */
+  int busy, workers;
+  double elapsed;         /* seconds since creation */
+  double rows_per_second; /* over the last while */
+  double eta;             /* seconds to the end by estimated cost; NaN while unknown */
+  bool stopping;          /* a stop was asked for */
+  bool too_many_failures; /* max_failures was passed */
+} mhas_farm_state;
+void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state);
+
+/* ---- farm: MPI around the scheduler ---- */
+
+typedef struct mhas_farm_control mhas_farm_control;
+
+/* For the work while it runs: must it give up now? Cheap enough for every training step. */
+bool mhas_farm_give_up(mhas_farm_control *control);
+
+typedef struct mhas_farm_work {
+  void *context;
+  /*
+   * Runs these rows on this rank and puts each one's mhas_status into outcome[]. Not collective. A row that fails is
+   * not an error; an error means that the run is broken (say, the disk is full) and ends it on every rank.
+   */
+  mhas_code (*run)(void *context, const int64_t *rows, int64_t count, mhas_farm_control *control, uint8_t *outcome,
+                   mhas_error *error);
+} mhas_farm_work;
+
+typedef struct mhas_farm_options {
+  mhas_schedule_options schedule;
+  double grace_seconds; /* after the first signal, running rows may finish for so long; a second signal ends the wait */
+  /* Called on rank 0 now and then (about ten times a second). NULL for silence. */
+  void (*progress)(void *context, const mhas_farm_state *state, bool last);
+  void *progress_context;
+} mhas_farm_options;
+
+/*
+ * Collective over comm. Rank 0 passes the rows and their costs (ignored elsewhere) and is the master; if it is alone it
+ * works itself. Every rank passes the work. On return every rank knows the final *state and the same code; signals must
+ * have been caught (mhas_signals_catch).
+ */
+mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, int64_t count,
+                        const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
+                        mhas_error *error);
+
+/* Progress for people on stderr: one live line on a terminal, else a line about every 30 s. */
+typedef struct mhas_progress mhas_progress;
+mhas_code mhas_progress_create(bool terminal, mhas_progress **progress, mhas_error *error);
+void mhas_progress_show(void *progress, const mhas_farm_state *state, bool last); /* a mhas_farm_options.progress */
+void mhas_progress_destroy(mhas_progress *progress);
+
+/* Refuses a world that is not what the launcher started (N copies that each think they are alone). */
+mhas_code mhas_world_check(int world_size, mhas_error *error);
+
+/* ---- run: a sweep from its file to its end ---- */
+
+typedef struct mhas_run_options {
+  const char *spec_path;
+  const char *output_path; /* NULL: the sweep file's name with .h5 */
+  const char *const *overrides;
+  size_t override_count;
+  bool resume, retry_failed, quiet;
+  int64_t limit; /* rows to run at most; < 0: all */
+} mhas_run_options;
+
+/* Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
+ * 1, 2, 3 or 75). */
+int mhas_run(MPI_Comm comm, const mhas_run_options *options);
+
+#endif

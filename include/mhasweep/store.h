@@ -1,0 +1,137 @@
+/*
+ * The result file: one HDF5 file per sweep, netCDF-4 conventions, one 1-D variable per parameter and per result over
+ * the dimension `point`.
+ *
+ * Rank 0 creates every object serially, fills every variable with "missing" and fsyncs the file; from then on only raw
+ * data is written, into pre-allocated contiguous datasets, by independent writes of disjoint rows. So a process may be
+ * killed at any time: the file opens, and every row whose status is done or failed is final (its data was written
+ * before its status).
+ */
+#ifndef MHASWEEP_STORE_H
+#define MHASWEEP_STORE_H
+
+#include <mpi.h>
+
+#include "mhasweep/sweep.h"
+
+typedef enum mhas_status { MHAS_PENDING = 0, MHAS_RUNNING = 1, MHAS_DONE = 2, MHAS_FAILED = 3 } mhas_status;
+
+enum { MHAS_REASON_LENGTH = 256, MHAS_HOSTNAME_LENGTH = 64 };
+
+/* ---- creating and resuming: rank 0 alone, not collective ---- */
+
+/* Facts about this run for the root attributes; strings stay the caller's. */
+typedef struct mhas_provenance {
+  const char *version, *git_commit, *mpi_library, *blas_library, *blas_core, *slurm_job_id;
+  int mpi_size;
+} mhas_provenance;
+
+/* Is there something at `path`? For "an existing file is never overwritten". */
+bool mhas_store_exists(const char *path);
+
+/* Creates the file with all its objects, every row pending. Written beside the path and renamed into place when
+ * complete, so a failure (full disk, read-only folder) leaves nothing behind. MHAS_IO if something stands at the path
+ * already. */
+mhas_code mhas_store_create(const char *path, mhas_sweep *sweep, const mhas_rows *rows, const mhas_plan *plan,
+                            const mhas_provenance *provenance, mhas_error *error);
+
+/*
+ * Opens an existing file for going on: checks that it is ours, complete and of the same sweep (else MHAS_USAGE with the
+ * keys that differ), sets running (and, with retry_failed, failed) rows back to pending, and returns the status of
+ * every row; the caller frees *status with mhas_free.
+ */
+mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t row_count, bool retry_failed,
+                            uint8_t **status, mhas_error *error);
+
+/* Makes sure that one run at a time writes the file; the lock dies with the process. *lock is to be handed to
+ * mhas_store_unlock. */
+mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error);
+void mhas_store_unlock(int lock);
+
+/* ---- writing ---- */
+
+typedef struct mhas_store mhas_store;
+
+/* Opens the file for writing with the MPI-IO driver. Collective over comm, as is closing; everything between is
+ * independent. */
+mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *sweep, mhas_store **store,
+                          mhas_error *error);
+mhas_code mhas_store_close(mhas_store *store, mhas_error *error); /* flushes first; frees the store in any case */
+
+/* Sizes of the file's curves and spectra, for the buffers of a mhas_row. 0 if they are not stored. */
+int64_t mhas_store_record_capacity(const mhas_store *store);
+int64_t mhas_store_spectrum_capacity(const mhas_store *store);
+
+/* These rows are about to be run here: status running, one more attempt. */
+mhas_code mhas_store_begin(mhas_store *store, const int64_t *rows, int64_t count, mhas_error *error);
+
+/* How the run of one row ended. */
+typedef struct mhas_outcome {
+  mhas_status status; /* done, failed, or pending again (given up) */
+  const char *reason; /* of a failure, else "" */
+  double seconds;     /* wall time */
+  int ranks;          /* that worked on it */
+} mhas_outcome;
+
+/* Takes one finished row. It reaches the file at the next flush; a full buffer flushes by itself. Only with status done
+ * do the results count. */
+mhas_code mhas_store_append(mhas_store *store, int64_t row_number, const mhas_row *row, const mhas_outcome *outcome,
+                            mhas_error *error);
+mhas_code mhas_store_flush(mhas_store *store, mhas_error *error);
+
+/* A mhas_row's `keep`: writes /stored/<row>/<name> at once. keep_context must point to a mhas_store_keep. */
+typedef struct mhas_store_keep {
+  mhas_store *store;
+  int64_t row;
+} mhas_store_keep;
+mhas_code mhas_store_keep_array(void *keep_context, const char *name, const double *data, mhas_error *error);
+
+/* ---- reading: serial, needs no MPI, works while a sweep writes the file ---- */
+
+typedef struct mhas_reader mhas_reader;
+
+typedef struct mhas_variable {
+  const char *name;
+  mhas_type type; /* MHAS_CHOICE and MHAS_FLAG have words */
+  bool is_text;   /* error, hostname: no numbers */
+  enum { MHAS_ROLE_PARAMETER, MHAS_ROLE_RESULT, MHAS_ROLE_RUN } role;
+  bool is_axis; /* of the sweep: takes several values by itself */
+  const char *unit, *meaning;
+  const char *const *words; /* names of the values 0, 1, ... of a choice or flag */
+  int word_count;
+} mhas_variable;
+
+/* MHAS_IO, in a sentence, if it is no file, no HDF5, not ours, or cut short. The caller closes *reader. */
+mhas_code mhas_reader_open(const char *path, mhas_reader **reader, mhas_error *error);
+void mhas_reader_close(mhas_reader *reader);
+int64_t mhas_reader_points(const mhas_reader *reader);
+int mhas_reader_variable_count(const mhas_reader *reader);
+const mhas_variable *mhas_reader_variable(const mhas_reader *reader, int variable);
+int mhas_reader_find(const mhas_reader *reader, const char *name); /* -1 if there is none */
+
+/* A root attribute as text ("" if there is none); stays owned by the reader. */
+const char *mhas_reader_attribute(mhas_reader *reader, const char *name);
+
+/* Rows first .. first + count - 1 of a variable. Integers, choices and flags come as exact doubles (below 2^53),
+ * missing ones as NaN. */
+mhas_code mhas_reader_numbers(mhas_reader *reader, int variable, int64_t first, int64_t count, double *out,
+                              mhas_error *error);
+/* The same of a text variable; each of the `count` strings is NUL-terminated in `width` bytes. */
+mhas_code mhas_reader_texts(mhas_reader *reader, int variable, int64_t first, int64_t count, size_t width, char *out,
+                            mhas_error *error);
+
+/* Curves of one point: names, and `record` values each (NaN past the end). */
+int mhas_reader_curve_count(const mhas_reader *reader);
+const char *mhas_reader_curve_name(const mhas_reader *reader, int curve);
+int64_t mhas_reader_records(const mhas_reader *reader);
+mhas_code mhas_reader_curve(mhas_reader *reader, int curve, int64_t point, float *out, mhas_error *error);
+
+/* ---- export ---- */
+
+typedef enum mhas_export_format { MHAS_EXPORT_CSV, MHAS_EXPORT_JSONL } mhas_export_format;
+
+/* All points as CSV (a header, then a line a point; missing is empty) or JSON lines (missing is null; curves as
+ * arrays), to a stdio stream. */
+mhas_code mhas_export(mhas_reader *reader, mhas_export_format format, void *file, mhas_error *error);
+
+#endif

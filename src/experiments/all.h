@@ -1,0 +1,10 @@
+/* The experiments, each defined in the file of its name. Only the registry needs them by symbol. */
+#ifndef MHASWEEP_EXPERIMENTS_ALL_H
+#define MHASWEEP_EXPERIMENTS_ALL_H
+
+#include "mhasweep/experiments.h"
+
+extern const mhas_experiment mhas_experiment_probe;
+extern const mhas_experiment mhas_experiment_memorize;
+
+#endif
