@@ -149,4 +149,9 @@ double mhas_now(void);             /* seconds of a clock that never jumps; only 
 void mhas_sleep(double seconds);   /* returns early if a signal comes */
 void mhas_timestamp(char out[32]); /* now, ISO 8601, UTC: 2026-01-31T12:00:00Z */
 
+/* ---- this build --------------------------------------------------------- */
+
+const char *mhas_version(void);    /* "0.1.0" */
+const char *mhas_git_commit(void); /* of the tree that was built; "unknown" without git */
+
 #endif
