@@ -139,12 +139,15 @@ static size_t edit_distance(const char *a, const char *b) {
 
 const char *mhas_nearest_name(const char *word, const char *const *names, size_t count) {
   const size_t length = strlen(word);
+  if (length >= NAME_MOST) {
+    return NULL;
+  }
   const char *nearest = NULL;
-  size_t least = length / 3 + 1; /* about one slip in three letters */
+  size_t beyond = length < 4 ? 2 : length / 3 + 2; /* about one slip in three letters is forgiven */
   for (size_t i = 0; i < count; i++) {
     const size_t distance = edit_distance(word, names[i]);
-    if (distance < least || (nearest == NULL && distance == least)) {
-      least = distance;
+    if (distance < beyond) {
+      beyond = distance;
       nearest = names[i];
     }
   }
