@@ -1,5 +1,4 @@
 /* Errors, memory, text, signals and clock. Random numbers have their own file. */
-#include <cmocka.h>
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
@@ -13,6 +12,8 @@
 #include <unistd.h>
 
 #include "mhasweep/base.h"
+
+#include <cmocka.h>
 
 static void an_error_carries_code_and_words(void **state) {
   (void)state;
