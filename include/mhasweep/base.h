@@ -138,7 +138,7 @@ void mhas_random_permutation(mhas_random random, mhas_stream stream, uint64_t ro
 
 /* ---- signals ----------------------------------------------------------- */
 
-/* From here on SIGINT, SIGTERM and SIGUSR1 are counted instead of killing the process; SIGPIPE is ignored. */
+/* From here on SIGINT, SIGTERM and SIGUSR1 are counted (from 0) instead of killing the process; SIGPIPE is ignored. */
 mhas_code mhas_signals_catch(mhas_error *error);
 int mhas_signals_count(void);        /* how many arrived so far */
 const char *mhas_signals_last(void); /* "SIGTERM" ..., "" if none */

@@ -16,6 +16,7 @@ mhas_code mhas_signals_catch(mhas_error *error) {
   static const int caught[] = {SIGINT, SIGTERM, SIGUSR1};
   struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
   (void)sigemptyset(&action.sa_mask);
+  signal_count = 0;
   for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
     if (sigaction(caught[i], &action, NULL) != 0) {
       return mhas_fail(error, MHAS_INTERNAL, "cannot catch signal %d: %s", caught[i], strerror(errno));
