@@ -41,6 +41,13 @@ int64_t mhas_sweep_replicates(const mhas_sweep *sweep);
 bool mhas_sweep_is_axis(const mhas_sweep *sweep,
                         int parameter); /* takes more than one value by itself (not a mere expression) */
 
+/* The values of an axis: how many, and which. A length of 0 means that a sampler draws from a continuous range; then
+ * values 0 and 1 are its ends. */
+int64_t mhas_sweep_axis_length(const mhas_sweep *sweep, int parameter);
+mhas_value mhas_sweep_axis_value(const mhas_sweep *sweep, int parameter, int64_t index);
+/* Is it given by an expression over at least one axis? */
+bool mhas_sweep_is_derived(const mhas_sweep *sweep, int parameter);
+
 /* The meaning of the sweep (experiment, numerics version, seed, values, where, sample, store: what decides the rows),
  * as sorted "key = value" lines, free of comments, key order and notation; and its 64-bit FNV-1a hash as 16 hex digits.
  */
