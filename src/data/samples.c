@@ -1,0 +1,86 @@
+/* A training set in memory, in single or double precision. */
+#include "mhasweep/data.h"
+
+size_t mhas_precision_size(mhas_precision precision) {
+  return precision == MHAS_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+mhas_code mhas_samples_create(const mhas_data_shape *shape, mhas_precision precision, mhas_samples *samples,
+                              mhas_error *error) {
+  *samples = (mhas_samples){.shape = *shape, .precision = precision};
+  const size_t size = mhas_precision_size(precision);
+  size_t context = 0;
+  size_t contexts = 0;
+  size_t queries = 0;
+  if (!mhas_multiply((size_t)shape->context, (size_t)shape->dim, &context) ||
+      !mhas_multiply((size_t)mhas_data_contexts_count(shape), context, &contexts) ||
+      !mhas_multiply((size_t)shape->samples, (size_t)shape->dim, &queries)) {
+    return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the contexts are more numbers than can be addressed");
+  }
+  MHAS_TRY(mhas_alloc(&samples->contexts, contexts, size, "the contexts", error));
+  MHAS_TRY(mhas_alloc(&samples->queries, queries, size, "the queries", error));
+  return mhas_alloc(&samples->labels, (size_t)shape->samples, sizeof(double), "the labels", error);
+}
+
+void mhas_samples_free(mhas_samples *samples) {
+  mhas_free(samples->contexts);
+  mhas_free(samples->queries);
+  mhas_free(samples->labels);
+  *samples = (mhas_samples){0};
+}
+
+static void put(mhas_precision precision, void *array, int64_t first, int64_t count, const double *values) {
+  if (precision == MHAS_FLOAT32) {
+    float *out = (float *)array + first;
+    for (int64_t i = 0; i < count; i++) {
+      out[i] = (float)values[i];
+    }
+  } else {
+    double *out = (double *)array + first;
+    for (int64_t i = 0; i < count; i++) {
+      out[i] = values[i];
+    }
+  }
+}
+
+void mhas_samples_put_contexts(mhas_samples *samples, int64_t first, int64_t count, const double *E) {
+  const int64_t size = samples->shape.context * samples->shape.dim;
+  put(samples->precision, samples->contexts, first * size, count * size, E);
+}
+
+void mhas_samples_put_queries(mhas_samples *samples, int64_t first, int64_t count, const double *e) {
+  put(samples->precision, samples->queries, first * samples->shape.dim, count * samples->shape.dim, e);
+}
+
+static void get(mhas_precision precision, const void *array, int64_t count, double *values) {
+  for (int64_t i = 0; i < count; i++) {
+    values[i] = precision == MHAS_FLOAT32 ? (double)((const float *)array)[i] : ((const double *)array)[i];
+  }
+}
+
+void mhas_samples_get_contexts(const mhas_samples *samples, double *E) {
+  const mhas_data_shape *shape = &samples->shape;
+  get(samples->precision, samples->contexts, mhas_data_contexts_count(shape) * shape->context * shape->dim, E);
+}
+
+void mhas_samples_get_queries(const mhas_samples *samples, double *e) {
+  get(samples->precision, samples->queries, samples->shape.samples * samples->shape.dim, e);
+}
+
+mhas_code mhas_samples_draw(mhas_samples *samples, mhas_random random, int64_t first, int64_t count,
+                            mhas_error *error) {
+  const mhas_data_shape *shape = &samples->shape;
+  double *one = NULL; /* a context or a query in double, before it is rounded */
+  MHAS_TRY(mhas_alloc(&one, (size_t)(shape->context * shape->dim), sizeof *one, "a context", error));
+  for (int64_t t = first; t < first + count; t++) {
+    if (!shape->shared || t == 0) {
+      mhas_data_contexts(shape, random, t, 1, one);
+      mhas_samples_put_contexts(samples, t, 1, one);
+    }
+    mhas_data_queries(shape, random, t, 1, one);
+    mhas_samples_put_queries(samples, t, 1, one);
+  }
+  mhas_data_labels(shape, random, first, count, samples->labels + first);
+  mhas_free(one);
+  return MHAS_OK;
+}

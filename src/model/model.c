@@ -1,0 +1,205 @@
+/* The trained model as its users see it: memory, initial values, and dispatch to the kernels of its precision. */
+#include <math.h>
+#include <string.h>
+
+#include "model/parts.h"
+
+/* ---- memory ---------------------------------------------------------------- */
+
+/* Offsets of the slices; each starts on a cache line, so that its kernels meet the same alignment on every machine. */
+static int64_t lay_out(const mhas_model_shape *shape, int64_t offset[MHAS_SLICES]) {
+  enum { LINE = 16 }; /* floats in a cache line */
+  int64_t length = 0;
+  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+    offset[slice] = length;
+    length += (mhas_slice_count(shape, slice) + LINE - 1) / LINE * LINE;
+  }
+  return length;
+}
+
+/* The numbers in a buffer, as a double: it may be more than can be allocated. */
+static double buffer_count(const mhas_model_shape *s, int64_t length, int64_t batch, mhas_buffer buffer) {
+  const double B = (double)batch;
+  const double H = (double)s->heads;
+  const double n = (double)s->context;
+  const double d = (double)s->dim;
+  switch (buffer) {
+    case PARAMETERS:
+    case GRADIENT:
+    case MOMENT1:
+    case MOMENT2:
+    case BEST: return (double)length;
+    case POSITIONS: return (n + 1.0) * d;
+    case CONTEXTS:
+    case KEYS:
+    case D_KEYS: return (s->shared ? 1.0 : B) * n * d;
+    case QUERIES:
+    case X:
+    case D_X: return B * d;
+    case TARGETS: return B;
+    case Q: return H * B * (double)s->key_dim;
+    case D_Q: return B * (double)s->key_dim;
+    case U:
+    case D_U:
+    case Z:
+    case D_Z: return B * H * d;
+    case THETA:
+    case D_THETA: return B * H * n;
+    case VALUES:
+    case D_VALUES: return B * H * (double)s->value_dim;
+    case JOINED:
+    case D_JOINED: return B * (double)s->out_dim;
+    case OUTPUTS: return B * (double)mhas_model_outputs(s);
+    case BUFFERS: break;
+  }
+  return 0.0;
+}
+
+double mhas_model_bytes(const mhas_model_shape *shape, mhas_precision precision, int64_t batch) {
+  int64_t offset[MHAS_SLICES];
+  const int64_t length = lay_out(shape, offset);
+  double numbers = 0.0;
+  for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
+    numbers += buffer_count(shape, length, batch, buffer);
+  }
+  return numbers * (double)mhas_precision_size(precision) + 2.0 * sizeof(int64_t) * (double)batch;
+}
+
+static mhas_code allocate(mhas_model *model, mhas_error *error) {
+  const size_t size = mhas_precision_size(model->precision);
+  for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
+    const double count = buffer_count(&model->shape, model->length, model->batch, buffer);
+    if (count > 0x1p52) { /* beyond exact doubles, and beyond any memory */
+      return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the model needs an array of %.3g numbers", count);
+    }
+    MHAS_TRY(mhas_alloc(&model->buffer[buffer], (size_t)count, size, "the model", error));
+  }
+  MHAS_TRY(mhas_alloc(&model->classes, (size_t)model->batch, sizeof(int64_t), "the model", error));
+  return mhas_alloc(&model->picks, (size_t)model->batch, sizeof(int64_t), "the model", error);
+}
+
+mhas_code mhas_model_create(const mhas_model_shape *shape, mhas_precision precision, int64_t batch, mhas_model **model,
+                            mhas_error *error) {
+  *model = NULL;
+  MHAS_TRY(mhas_model_check(shape, batch, error));
+  mhas_model *made = NULL;
+  MHAS_TRY(mhas_alloc(&made, 1, sizeof *made, "the model", error));
+  made->shape = *shape;
+  made->precision = precision;
+  made->batch = batch;
+  made->kernels = precision == MHAS_FLOAT32 ? &mhas_kernels_float : &mhas_kernels_double;
+  made->length = lay_out(shape, made->offset);
+  const mhas_code code = allocate(made, error);
+  if (code != MHAS_OK) {
+    mhas_model_destroy(made);
+    return code;
+  }
+  made->kernels->set_positions(made);
+  *model = made;
+  return MHAS_OK;
+}
+
+void mhas_model_destroy(mhas_model *model) {
+  if (model == NULL) {
+    return;
+  }
+  for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
+    mhas_free(model->buffer[buffer]);
+  }
+  mhas_free(model->classes);
+  mhas_free(model->picks);
+  mhas_free(model);
+}
+
+/* ---- parameters --------------------------------------------------------------- */
+
+void mhas_model_initialise(mhas_model *model, mhas_random random) {
+  const mhas_model_shape *s = &model->shape;
+  const double d = (double)s->dim;
+  const double value_rows = (double)s->heads * (double)s->value_dim;
+  const double key_bound = sqrt(6.0 / (d + (double)s->key_dim));
+  const double linear_bound = 1.0 / sqrt(d);
+  const double decoder_bound = 1.0 / sqrt((double)s->out_dim);
+  const struct {
+    mhas_stream stream;
+    double bound;
+  } plan[MHAS_SLICES] = {
+      [MHAS_EMBEDDING] = {MHAS_STREAM_EMBEDDING, linear_bound},
+      [MHAS_EMBEDDING_BIAS] = {MHAS_STREAM_EMBEDDING_BIAS, linear_bound},
+      [MHAS_W_QUERY] = {MHAS_STREAM_W_QUERY, key_bound},
+      [MHAS_W_KEY] = {MHAS_STREAM_W_KEY, key_bound},
+      [MHAS_W_VALUE] = {MHAS_STREAM_W_VALUE, sqrt(6.0 / (d + (double)s->value_dim))},
+      [MHAS_W_OUT] = {MHAS_STREAM_W_OUT, sqrt(6.0 / (value_rows + (double)s->out_dim))},
+      [MHAS_DECODER] = {MHAS_STREAM_DECODER, decoder_bound},
+      [MHAS_DECODER_BIAS] = {MHAS_STREAM_DECODER_BIAS, decoder_bound},
+  };
+  enum { BLOCK = 512 };
+  double block[BLOCK];
+  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+    const int64_t total = mhas_slice_count(s, slice);
+    for (int64_t at = 0; at < total; at += BLOCK) {
+      const int64_t count = total - at < BLOCK ? total - at : BLOCK;
+      mhas_random_uniform(random, plan[slice].stream, (uint64_t)at, (size_t)count, block);
+      for (int64_t i = 0; i < count; i++) {
+        block[i] = (2.0 * block[i] - 1.0) * plan[slice].bound;
+      }
+      model->kernels->write(model->buffer[PARAMETERS], model->offset[slice] + at, count, block);
+    }
+  }
+}
+
+static void read_slice(const mhas_model *model, mhas_buffer vector, mhas_slice slice, double *values) {
+  model->kernels->read(model->buffer[vector], model->offset[slice], mhas_slice_count(&model->shape, slice), values);
+}
+
+void mhas_model_set(mhas_model *model, mhas_slice slice, const double *values) {
+  const int64_t count = mhas_slice_count(&model->shape, slice);
+  model->kernels->write(model->buffer[PARAMETERS], model->offset[slice], count, values);
+}
+
+void mhas_model_get(const mhas_model *model, mhas_slice slice, double *values) {
+  read_slice(model, PARAMETERS, slice, values);
+}
+
+void mhas_model_get_best(const mhas_model *model, mhas_slice slice, double *values) {
+  read_slice(model, BEST, slice, values);
+}
+
+void mhas_model_get_gradient(const mhas_model *model, mhas_slice slice, double *values) {
+  read_slice(model, GRADIENT, slice, values);
+}
+
+void mhas_model_keep_best(mhas_model *model) {
+  memcpy(model->buffer[BEST], model->buffer[PARAMETERS], (size_t)model->length * mhas_precision_size(model->precision));
+}
+
+/* ---- passes -------------------------------------------------------------------- */
+
+void mhas_model_forward(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count,
+                        double *outputs) {
+  model->kernels->forward(model, samples, picks, count);
+  model->kernels->read(model->buffer[OUTPUTS], 0, count * mhas_model_outputs(&model->shape), outputs);
+}
+
+double mhas_model_gradient(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
+  int64_t right = 0;
+  model->kernels->forward(model, samples, picks, count);
+  const double loss = model->kernels->loss(model, count, &right);
+  model->kernels->backward(model, count);
+  return loss / (double)count;
+}
+
+mhas_score mhas_model_score(mhas_model *model, const mhas_samples *samples, int64_t first, int64_t count) {
+  mhas_score score = {0};
+  for (int64_t b = 0; b < count; b++) {
+    model->picks[b] = first + b;
+  }
+  model->kernels->forward(model, samples, model->picks, count);
+  score.loss = model->kernels->loss(model, count, &score.right);
+  return score;
+}
+
+void mhas_model_update(mhas_model *model, const mhas_adam *adam, double lr) {
+  model->updates++;
+  model->kernels->update(model, adam, lr);
+}

@@ -1,0 +1,71 @@
+/* The inside of a mhas_model: its buffers, and the kernels that work on them in one precision or the other. */
+#ifndef MHASWEEP_MODEL_PARTS_H
+#define MHASWEEP_MODEL_PARTS_H
+
+#include "mhasweep/model.h"
+
+/* Arrays of float or double. B: batch; N: context rows at work, B n or (shared) n. */
+typedef enum mhas_buffer {
+  /* as long as the parameter vector */
+  PARAMETERS,
+  GRADIENT,
+  MOMENT1,
+  MOMENT2,
+  BEST,
+  POSITIONS, /* (n + 1, d) */
+  /* the batch, gathered */
+  CONTEXTS, /* (N, d) */
+  QUERIES,  /* (B, d) */
+  TARGETS,  /* (B), regression */
+  /* activations and their gradients */
+  KEYS,     /* (N, d): embedded contexts */
+  D_KEYS,   /* (N, d) */
+  X,        /* (B, d): embedded queries */
+  D_X,      /* (B, d) */
+  Q,        /* (H, B, d_h) */
+  D_Q,      /* (B, d_h): of one head at a time */
+  U,        /* (B, H, d) */
+  D_U,      /* (B, H, d) */
+  THETA,    /* (B, H, n): attention */
+  D_THETA,  /* (B, H, n) */
+  Z,        /* (B, H, d): features */
+  D_Z,      /* (B, H, d) */
+  VALUES,   /* (B, H, d_v) */
+  D_VALUES, /* (B, H, d_v) */
+  JOINED,   /* (B, d_o) */
+  D_JOINED, /* (B, d_o) */
+  OUTPUTS,  /* (B, C): outputs, then what the loss makes of them, then their gradient */
+  BUFFERS
+} mhas_buffer;
+
+/* One set per precision. `count` samples are at work. */
+typedef struct mhas_kernels {
+  void (*set_positions)(mhas_model *model);
+  /* Gathers the picked samples and runs the model up to OUTPUTS. */
+  void (*forward)(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count);
+  /* After forward: the summed loss, and how many outputs are right. */
+  double (*loss)(mhas_model *model, int64_t count, int64_t *right);
+  /* After loss: sets GRADIENT to that of the mean loss. */
+  void (*backward)(mhas_model *model, int64_t count);
+  void (*update)(mhas_model *model, const mhas_adam *adam, double lr);
+  void (*read)(const void *buffer, int64_t first, int64_t count, double *out);
+  void (*write)(void *buffer, int64_t first, int64_t count, const double *values);
+} mhas_kernels;
+
+extern const mhas_kernels mhas_kernels_float;
+extern const mhas_kernels mhas_kernels_double;
+
+struct mhas_model {
+  mhas_model_shape shape;
+  mhas_precision precision;
+  int64_t batch;
+  const mhas_kernels *kernels;
+  int64_t offset[MHAS_SLICES]; /* of each slice in the parameter vector, in numbers; multiples of a cache line */
+  int64_t length;              /* of the parameter vector, padding (always zero) included */
+  int64_t updates;             /* steps of Adam so far */
+  void *buffer[BUFFERS];
+  int64_t *classes; /* (B): the batch's labels, classification */
+  int64_t *picks;   /* (B): scratch of mhas_model_score */
+};
+
+#endif

@@ -1,0 +1,104 @@
+/* The trained model's arrays and what they cost, from its sizes alone. */
+#include "model/parts.h"
+
+int64_t mhas_model_outputs(const mhas_model_shape *shape) { return shape->classes > 0 ? shape->classes : 1; }
+
+const char *mhas_slice_name(mhas_slice slice) {
+  static const char *const names[MHAS_SLICES] = {"embedding", "embedding_bias", "W_Q",         "W_K", "W_V",
+                                                 "W_O",       "decoder",        "decoder_bias"};
+  return names[slice];
+}
+
+int mhas_slice_shape(const mhas_model_shape *shape, mhas_slice slice, int64_t sizes[MHAS_SLICE_RANK]) {
+  const int64_t d = shape->dim;
+  switch (slice) {
+    case MHAS_EMBEDDING:
+      sizes[0] = d;
+      sizes[1] = d;
+      return 2;
+    case MHAS_EMBEDDING_BIAS: sizes[0] = d; return 1;
+    case MHAS_W_QUERY:
+    case MHAS_W_KEY:
+      sizes[0] = shape->heads;
+      sizes[1] = d;
+      sizes[2] = shape->key_dim;
+      return 3;
+    case MHAS_W_VALUE:
+      sizes[0] = shape->heads;
+      sizes[1] = d;
+      sizes[2] = shape->value_dim;
+      return 3;
+    case MHAS_W_OUT:
+      sizes[0] = shape->heads * shape->value_dim;
+      sizes[1] = shape->out_dim;
+      return 2;
+    case MHAS_DECODER:
+      sizes[0] = shape->out_dim;
+      sizes[1] = mhas_model_outputs(shape);
+      return 2;
+    case MHAS_DECODER_BIAS: sizes[0] = mhas_model_outputs(shape); return 1;
+    case MHAS_SLICES: break;
+  }
+  return 0;
+}
+
+int64_t mhas_slice_count(const mhas_model_shape *shape, mhas_slice slice) {
+  int64_t sizes[MHAS_SLICE_RANK];
+  const int rank = mhas_slice_shape(shape, slice, sizes);
+  int64_t count = 1;
+  for (int i = 0; i < rank; i++) {
+    count *= sizes[i];
+  }
+  return count;
+}
+
+int64_t mhas_model_parameters(const mhas_model_shape *shape) {
+  int64_t count = 0;
+  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+    count += mhas_slice_count(shape, slice);
+  }
+  return count;
+}
+
+/* A product of m x k and k x n takes 2 m n k operations; a softmax about 5 an entry; Adam 13 a parameter. */
+
+static double context_rows(const mhas_model_shape *s, double count) {
+  return (double)s->context * (s->shared ? 1.0 : count);
+}
+
+/* Products that the backward pass repeats twice: once for the weights or keys, once for the activations. */
+static double inner_flops(const mhas_model_shape *s, double count) {
+  const double H = (double)s->heads;
+  const double d = (double)s->dim;
+  const double v = (double)s->value_dim;
+  const double o = (double)s->out_dim;
+  return count * (4.0 * H * d * (double)s->key_dim + 4.0 * H * d * (double)s->context + 2.0 * H * d * v +
+                  2.0 * H * v * o + 2.0 * o * (double)mhas_model_outputs(s));
+}
+
+/* The embedding; its inputs need no gradient. */
+static double embedding_flops(const mhas_model_shape *s, double count) {
+  return 2.0 * (count + context_rows(s, count)) * (double)s->dim * (double)s->dim;
+}
+
+static double softmax_flops(const mhas_model_shape *s, double count) {
+  return 5.0 * count * ((double)s->heads * (double)s->context + (double)mhas_model_outputs(s));
+}
+
+double mhas_model_forward_flops(const mhas_model_shape *shape, double count) {
+  return inner_flops(shape, count) + embedding_flops(shape, count) + softmax_flops(shape, count);
+}
+
+double mhas_model_gradient_flops(const mhas_model_shape *shape, double count) {
+  return 3.0 * inner_flops(shape, count) + 2.0 * embedding_flops(shape, count) + 2.0 * softmax_flops(shape, count);
+}
+
+double mhas_model_update_flops(const mhas_model_shape *shape) { return 13.0 * (double)mhas_model_parameters(shape); }
+
+mhas_code mhas_model_check(const mhas_model_shape *shape, int64_t batch, mhas_error *error) {
+  int unused = 0;
+  MHAS_TRY(mhas_narrow(batch * shape->context, "batch * context", &unused, error));
+  MHAS_TRY(mhas_narrow(batch * shape->heads, "batch * heads", &unused, error));
+  MHAS_TRY(mhas_narrow(shape->heads * shape->dim, "heads * dim", &unused, error));
+  return mhas_narrow(shape->heads * shape->value_dim, "heads * value_dim", &unused, error);
+}
