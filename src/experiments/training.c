@@ -1,0 +1,120 @@
+/* A training by a recipe; see recipe.h for its source. */
+#include "experiments/training.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+static mhas_code proceed(const mhas_training *t, mhas_error *error) {
+  return t->task->proceed(t->task->context, error);
+}
+
+static mhas_code diverged(const mhas_training *t, int64_t step, double loss, mhas_error *error) {
+  return mhas_fail(error, MHAS_NUMERIC, "diverged at step %" PRId64 ": loss is %s (lr %g)", step,
+                   isnan(loss) ? "nan" : "infinite", t->recipe.schedule.lr);
+}
+
+/* Samples in the batch that begins at `first`: the last may be short. */
+static int64_t batch_from(const mhas_training *t, int64_t first) {
+  const int64_t left = t->recipe.data.samples - first;
+  return left < t->recipe.batch ? left : t->recipe.batch;
+}
+
+static int64_t steps_per_epoch(const mhas_training *t) {
+  return t->recipe.data.samples / t->recipe.batch + (t->recipe.data.samples % t->recipe.batch != 0);
+}
+
+/* The score over all samples, batch by batch. */
+static mhas_code evaluate(mhas_training *t, double *loss, double *accuracy, mhas_error *error) {
+  const int64_t T = t->recipe.data.samples;
+  double sum = 0.0;
+  int64_t right = 0;
+  for (int64_t first = 0; first < T; first += t->recipe.batch) {
+    const int64_t count = batch_from(t, first);
+    MHAS_TRY(proceed(t, error));
+    const mhas_score score = mhas_model_score(t->model, &t->samples, first, count);
+    sum += score.loss;
+    right += score.right;
+  }
+  t->flops += mhas_model_forward_flops(&t->recipe.model, (double)T);
+  *loss = sum / (double)T;
+  *accuracy = t->recipe.model.classes > 0 ? (double)right / (double)T : NAN;
+  return MHAS_OK;
+}
+
+/* Evaluates the model as it is after `step` steps, records it, and keeps it if its loss is the least so far. */
+static mhas_code judge(mhas_training *t, int64_t step, double *accuracy, mhas_error *error) {
+  double loss = NAN;
+  MHAS_TRY(evaluate(t, &loss, accuracy, error));
+  if (!isfinite(loss)) {
+    return diverged(t, step, loss, error);
+  }
+  if (t->listener != NULL) {
+    t->listener(t->listener_context, t->records++, step, loss, *accuracy);
+  }
+  if (loss < t->best_loss) {
+    t->best_loss = loss;
+    t->best_accuracy = *accuracy;
+    t->best_step = step;
+    mhas_model_keep_best(t->model);
+  }
+  return MHAS_OK;
+}
+
+/* One step on the next batch of the epoch's order. */
+static mhas_code train_step(mhas_training *t, int64_t step, mhas_error *error) {
+  const int64_t steps_in_epoch = steps_per_epoch(t);
+  const int64_t first = step % steps_in_epoch * t->recipe.batch;
+  const int64_t count = batch_from(t, first);
+  if (first == 0) {
+    mhas_random_permutation(t->task->point.random, MHAS_STREAM_SHUFFLE, (uint64_t)(step / steps_in_epoch),
+                            (size_t)t->recipe.data.samples, t->order);
+  }
+  const double loss = mhas_model_gradient(t->model, &t->samples, t->order + first, count);
+  if (!isfinite(loss)) {
+    return diverged(t, step + 1, loss, error);
+  }
+  mhas_model_update(t->model, &t->recipe.adam, mhas_schedule_lr(&t->recipe.schedule, step));
+  t->flops += mhas_model_gradient_flops(&t->recipe.model, (double)count) + mhas_model_update_flops(&t->recipe.model);
+  return MHAS_OK;
+}
+
+static mhas_code train(mhas_training *t, mhas_error *error) {
+  const int64_t steps = t->recipe.schedule.steps;
+  bool memorized = false;
+  while (t->steps_run < steps && !memorized) {
+    MHAS_TRY(proceed(t, error));
+    MHAS_TRY(train_step(t, t->steps_run, error));
+    const int64_t step = ++t->steps_run;
+    if (step % t->recipe.eval_every == 0 || step == steps) {
+      double accuracy = NAN;
+      MHAS_TRY(judge(t, step, &accuracy, error));
+      memorized = t->recipe.early_stop && accuracy == 1.0; /* never so in regression, where it is NaN */
+    }
+  }
+  return MHAS_OK;
+}
+
+static mhas_code prepare(mhas_training *t, mhas_error *error) {
+  MHAS_TRY(mhas_samples_create(&t->recipe.data, t->recipe.precision, &t->samples, error));
+  MHAS_TRY(mhas_alloc(&t->order, (size_t)t->recipe.data.samples, sizeof *t->order, "the order of the samples", error));
+  MHAS_TRY(mhas_model_create(&t->recipe.model, t->recipe.precision, t->recipe.batch, &t->model, error));
+  mhas_model_initialise(t->model, t->task->point.random);
+  for (int64_t first = 0; first < t->recipe.data.samples; first += t->recipe.batch) {
+    const int64_t count = batch_from(t, first);
+    MHAS_TRY(proceed(t, error));
+    MHAS_TRY(mhas_samples_draw(&t->samples, t->task->point.random, first, count, error));
+  }
+  return MHAS_OK;
+}
+
+mhas_code mhas_training_run(mhas_training *training, mhas_error *error) {
+  training->best_loss = INFINITY;
+  MHAS_TRY(prepare(training, error));
+  return train(training, error);
+}
+
+void mhas_training_free(mhas_training *training) {
+  mhas_model_destroy(training->model);
+  mhas_samples_free(&training->samples);
+  mhas_free(training->order);
+}
