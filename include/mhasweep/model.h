@@ -40,6 +40,37 @@ double mhas_features_flops(const mhas_features_shape *shape, int64_t samples);
  */
 void mhas_xavier_query_key(int64_t heads, int64_t dim, int64_t key_dim, mhas_random random, double *W_Q, double *W_K);
 
+/*
+ * Weights by the proof of the theorem instead of chance: for each head, W_K W_Q^T is made so that its features add
+ * r - 1 to the rank of Z on samples of the head's own, r for the first one; r = min(n, d_h, d). They depend on the data
+ * of the first H (r - 1) + 1 samples only. saturation_gain is the factor c of the proof (its limit is infinity); peak
+ * is the logarithm by which an owned sample's attention favours one row of its context.
+ */
+int64_t mhas_construct_rank(const mhas_features_shape *shape); /* r */
+/* How many samples a head owns, and the first of them. */
+int64_t mhas_construct_owned(const mhas_features_shape *shape, int64_t head, int64_t *first);
+/* W_Q and W_K (d, d_h) of one head from the data of its own samples: E (count, n, d), or (n, d) if shared; e (count,
+ * d).
+ */
+mhas_code mhas_construct_head(const mhas_features_shape *shape, int64_t head, double saturation_gain, double peak,
+                              mhas_random random, const double *E, const double *e, double *W_Q, double *W_K,
+                              mhas_error *error);
+double mhas_construct_flops(const mhas_features_shape *shape); /* of all heads */
+double mhas_construct_bytes(const mhas_features_shape *shape); /* allocated meanwhile, with a head's data */
+
+/* What stands before the attention of the trained model below: x -> x weight + bias + position. */
+typedef struct mhas_embedding {
+  int64_t dim;
+  double position_base;
+  const double *weight; /* (d, d) */
+  const double *bias;   /* (d) */
+} mhas_embedding;
+
+/* out (count, d) = the embedded rows of x (count, d); row i is at position first_position + i mod period. count and d
+ * have to fit BLAS's int. */
+void mhas_embed(const mhas_embedding *embedding, int64_t count, int64_t first_position, int64_t period, const double *x,
+                double *out);
+
 /* The columns of theory beside every measurement (arXiv 2306.02010): H (min(n, d_h) - 1) + 1; H (n - 1) + 1; H d. */
 int64_t mhas_bound_lower(int64_t heads, int64_t context, int64_t key_dim);
 int64_t mhas_bound_shared(int64_t heads, int64_t context);

@@ -1,5 +1,5 @@
 /*
- * probe: how many samples can random attention and a linear readout memorize?
+ * probe: how many samples can given attention and a linear readout memorize?
  *
  * Source: Mahdavi, Liao, Thrampoulidis, "Memorization Capacity of Multi-Head Attention in Transformers", ICLR 2024,
  * arXiv 2306.02010. The features of sample t are the concatenated z_h(t) = E(t)^T softmax(E(t) W_K,h W_Q,h^T e(t)); Z
@@ -11,13 +11,14 @@
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
+#include "experiments/weights.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
 
 static const char *const context_types[] = {"own", "shared", NULL};
 static const char *const distributions[] = {"uniform", "gaussian", NULL};
 static const char *const label_kinds[] = {"regression", "classes", NULL};
-static const char *const weight_kinds[] = {"random", NULL};
+static const char *const weight_kinds[] = {"random", "constructed", "trained", NULL}; /* as mhas_weights_kind */
 
 enum {
   P_HEADS,
@@ -32,8 +33,15 @@ enum {
   P_WEIGHTS,
   P_LOGIT_SCALE,
   P_FIT_TOLERANCE,
-  P_COUNT
+  P_SATURATION_GAIN,
+  P_PEAK,
+  P_VALUE_DIM,
+  P_OUT_DIM,
+  P_RECIPE,
+  P_COUNT = P_RECIPE + RECIPE_COUNT
 };
+
+#define TRAINED " (weights: trained)"
 
 static const mhas_parameter parameters[P_COUNT] = {
     [P_HEADS] = {"heads", MHAS_INTEGER, "1", "8", 1, 1 << 20, NULL, "attention heads H"},
@@ -48,12 +56,21 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_LABELS] = {"labels", MHAS_CHOICE, "1", "regression", 0, 0, label_kinds,
                   "what is fitted: one uniform number per sample, or a random class as a one-hot vector"},
     [P_CLASSES] = {"classes", MHAS_INTEGER, "1", "100", 2, 1 << 20, NULL, "number of classes (labels: classes)"},
-    [P_WEIGHTS] = {"weights", MHAS_CHOICE, "1", "random", 0, 0, weight_kinds,
-                   "W_Q and W_K: random is Xavier-uniform per head, times logit_scale"},
+    [P_WEIGHTS] =
+        {"weights", MHAS_CHOICE, "1", "random", 0, 0, weight_kinds,
+         "W_Q and W_K: random is Xavier-uniform per head; constructed is the proof of the theorem, head by head; "
+         "trained is the best model of memorize's recipe, whose embedding and positions the data pass first"},
     [P_LOGIT_SCALE] = {"logit_scale", MHAS_REAL, "1", "1.0", DBL_TRUE_MIN, 1e12, NULL,
                        "factor on the attention logits e^T W_Q W_K^T E / sqrt(dim)"},
     [P_FIT_TOLERANCE] = {"fit_tolerance", MHAS_REAL, "1", "1.0e-6", DBL_TRUE_MIN, 1, NULL,
                          "regression: a sample is memorized if its error is at most this times the largest label"},
+    [P_SATURATION_GAIN] = {"saturation_gain", MHAS_REAL, "1", "1.0e4", DBL_TRUE_MIN, 1e12, NULL,
+                           "factor c by which a head saturates on samples of earlier heads (weights: constructed)"},
+    [P_PEAK] = {"peak", MHAS_REAL, "1", "3.0", 0, 100, NULL,
+                "logarithm by which a head favours one context row of a sample of its own (weights: constructed)"},
+    [P_VALUE_DIM] = RECIPE_VALUE_DIM(TRAINED),
+    [P_OUT_DIM] = RECIPE_OUT_DIM(TRAINED),
+    RECIPE_PARAMETERS(P_RECIPE, TRAINED),
 };
 
 enum {
@@ -69,6 +86,10 @@ enum {
   R_BOUND_SHARED,
   R_BOUND_WIDTH,
   R_PARAMETERS,
+  R_LARGEST_WEIGHT,
+  R_RANK_PER_HEAD_MIN,
+  R_ACCURACY,
+  R_LOSS,
   R_COUNT
 };
 
@@ -89,6 +110,21 @@ static const mhas_result results[R_COUNT] = {
                         "H (n - 1) + 1, the rank of Z that a shared context cannot pass (derived)"},
     [R_BOUND_WIDTH] = {"bound_width", MHAS_INTEGER, "1", "H d, the number of columns of Z"},
     [R_PARAMETERS] = {"parameters", MHAS_INTEGER, "1", "trainable numbers: 2 H d d_h of attention and H d per output"},
+    [R_LARGEST_WEIGHT] = {"largest_weight", MHAS_REAL, "1", "largest absolute entry of W_Q and W_K"},
+    [R_RANK_PER_HEAD_MIN] = {"rank_per_head_min", MHAS_INTEGER, "1",
+                             "least of rank_added over the heads (weights: constructed)"},
+    [R_ACCURACY] = {"accuracy", MHAS_REAL, "1",
+                    "share of the samples that the trained model classifies right (weights: trained, labels: classes)"},
+    [R_LOSS] = {"loss", MHAS_REAL, "1", "mean loss of the trained model over all samples (weights: trained)"},
+};
+
+enum { C_HEAD, C_RANK_ADDED, C_COUNT };
+
+static const mhas_curve curves[C_COUNT] = {
+    [C_HEAD] = {"head", "1", "number of the head, from 1 (weights: constructed)"},
+    [C_RANK_ADDED] = {"rank_added", "1",
+                      "rank that the head adds to the features of the heads before it, on the samples that it and they "
+                      "own: min(n, d_h) - 1 by the proof, one more for the first (weights: constructed)"},
 };
 
 /* ---- sizes ------------------------------------------------------------------ */
@@ -127,6 +163,28 @@ static mhas_data_shape data_shape(const mhas_value *values) {
   };
 }
 
+static mhas_weights_wish wish_of(const mhas_value *values) {
+  const mhas_features_shape shape = features_shape(values);
+  const mhas_data_shape data = data_shape(values);
+  const mhas_model_shape model = {.heads = shape.heads,
+                                  .dim = shape.dim,
+                                  .key_dim = shape.key_dim,
+                                  .value_dim = values[P_VALUE_DIM].integer,
+                                  .out_dim = values[P_OUT_DIM].integer,
+                                  .context = shape.context,
+                                  .shared = shape.shared,
+                                  .classes = data.classes,
+                                  .logit_scale = shape.logit_scale};
+  return (mhas_weights_wish){.kind = (mhas_weights_kind)values[P_WEIGHTS].integer,
+                             .shape = shape,
+                             .data = data,
+                             .saturation_gain = values[P_SATURATION_GAIN].real,
+                             .peak = values[P_PEAK].real,
+                             .recipe = mhas_recipe_read(values + P_RECIPE, &model, &data)};
+}
+
+static bool is_constructed(const mhas_value *values) { return values[P_WEIGHTS].integer == MHAS_WEIGHTS_CONSTRUCTED; }
+
 static mhas_code check(const mhas_value *values, mhas_error *error) {
   const mhas_features_shape shape = features_shape(values);
   const double samples = (double)values[P_SAMPLES].integer;
@@ -147,9 +205,11 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
   }
-  return MHAS_OK;
+  const mhas_weights_wish wish = wish_of(values);
+  return wish.kind == MHAS_WEIGHTS_TRAINED ? mhas_recipe_check(&wish.recipe, error) : MHAS_OK;
 }
 
+/* Of Z and the solve. */
 static double flops_of(const mhas_value *values) {
   const mhas_features_shape shape = features_shape(values);
   const int64_t samples = values[P_SAMPLES].integer;
@@ -171,10 +231,14 @@ static mhas_cost cost(const mhas_value *values) {
                          2.0 * (double)width * (double)shape.key_dim + (double)width * (double)outputs + contexts +
                          (double)block * (double)shape.dim + (double)mhas_features_scratch(&shape, block) +
                          (double)samples + (double)spectrum_count(values);
+  const mhas_weights_wish wish = wish_of(values);
+  const double drawn = wish.kind == MHAS_WEIGHTS_TRAINED ? fmax(contexts, (double)(block * shape.dim)) : 0.0;
+  const double solve = mhas_least_squares_bytes(samples, width, outputs);
+  const double ranks = is_constructed(values) ? mhas_nested_ranks_bytes(samples, width) : 0.0;
   return (mhas_cost){
-      .flops = flops_of(values),
-      .bytes = sizeof(double) * numbers + mhas_least_squares_bytes(samples, width, outputs),
-      .records = 0,
+      .flops = mhas_weights_flops(&wish) + flops_of(values),
+      .bytes = sizeof(double) * (numbers + drawn) + fmax(fmax(solve, ranks), mhas_weights_bytes(&wish)),
+      .records = is_constructed(values) ? shape.heads : 0,
       .spectrum = spectrum_count(values),
   };
 }
@@ -212,21 +276,18 @@ typedef struct probe {
   mhas_features_shape shape;
   mhas_data_shape data;
   int64_t T, width, outputs;
-  double *W_Q, *W_K; /* (H, d, d_h) */
-  double *Z;         /* (T, H d) */
-  double *y;         /* (T) */
-  double *Y;         /* (T, outputs): labels as they are fitted; then the errors Z B - Y */
-  double *B;         /* (H d, outputs) */
-  double *sigma;     /* (min(T, H d)) */
+  mhas_weights weights;
+  double *Z;     /* (T, H d) */
+  double *y;     /* (T) */
+  double *Y;     /* (T, outputs): labels as they are fitted; then the errors Z B - Y */
+  double *B;     /* (H d, outputs) */
+  double *sigma; /* (min(T, H d)) */
 } probe;
 
 static mhas_code allocate(probe *p, mhas_error *error) {
-  const size_t weights = (size_t)p->width * (size_t)p->shape.key_dim;
   const size_t T = (size_t)p->T;
   const size_t width = (size_t)p->width;
   const size_t outputs = (size_t)p->outputs;
-  MHAS_TRY(mhas_alloc(&p->W_Q, weights, sizeof(double), "W_Q", error));
-  MHAS_TRY(mhas_alloc(&p->W_K, weights, sizeof(double), "W_K", error));
   MHAS_TRY(mhas_alloc(&p->Z, T * width, sizeof(double), "Z (samples x heads dim)", error));
   MHAS_TRY(mhas_alloc(&p->y, T, sizeof(double), "the labels", error));
   MHAS_TRY(mhas_alloc(&p->Y, T * outputs, sizeof(double), "the labels (samples x outputs)", error));
@@ -235,8 +296,7 @@ static mhas_code allocate(probe *p, mhas_error *error) {
 }
 
 static void release(probe *p) {
-  mhas_free(p->W_Q);
-  mhas_free(p->W_K);
+  mhas_weights_free(&p->weights);
   mhas_free(p->Z);
   mhas_free(p->y);
   mhas_free(p->Y);
@@ -244,13 +304,30 @@ static void release(probe *p) {
   mhas_free(p->sigma);
 }
 
-/* Z, block by block: the contexts of a block are drawn, used and forgotten. */
-static mhas_code build_features(probe *p, int64_t *saturated, mhas_error *error) {
-  const mhas_random random = p->task->point.random;
-  const int64_t block = mhas_features_block(&p->shape, p->T);
+/* Contexts, and queries, as the attention sees them: `drawn`, where it is not NULL, takes them before the embedding. */
+static void see_contexts(const probe *p, int64_t first, int64_t count, double *drawn, double *E) {
+  mhas_data_contexts(&p->data, p->task->point.random, first, count, drawn == NULL ? E : drawn);
+  if (drawn != NULL) {
+    mhas_embed(&p->weights.embedding, count * p->shape.context, 1, p->shape.context, drawn, E);
+  }
+}
+
+static void see_queries(const probe *p, int64_t first, int64_t count, double *drawn, double *e) {
+  mhas_data_queries(&p->data, p->task->point.random, first, count, drawn == NULL ? e : drawn);
+  if (drawn != NULL) {
+    mhas_embed(&p->weights.embedding, count, 0, 1, drawn, e);
+  }
+}
+
+/* Rows first .. first + total - 1 of Z, block by block: the contexts of a block are drawn, used and forgotten. */
+static mhas_code build_features(const probe *p, int64_t first, int64_t total, double *Z, int64_t *saturated,
+                                mhas_error *error) {
+  const int64_t block = mhas_features_block(&p->shape, total);
   const int64_t contexts = p->shape.shared ? 1 : block;
+  const size_t rows = (size_t)(contexts * p->shape.context > block ? contexts * p->shape.context : block);
   double *E = NULL;
   double *e = NULL;
+  double *drawn = NULL;
   double *scratch = NULL;
   *saturated = 0;
   mhas_code code =
@@ -262,20 +339,24 @@ static mhas_code build_features(probe *p, int64_t *saturated, mhas_error *error)
     code = mhas_alloc(&scratch, (size_t)mhas_features_scratch(&p->shape, block), sizeof *scratch,
                       "the features' scratch", error);
   }
-  if (code == MHAS_OK && p->shape.shared) {
-    mhas_data_contexts(&p->data, random, 0, 1, E);
+  if (code == MHAS_OK && p->weights.embedding.weight != NULL) {
+    code = mhas_alloc(&drawn, rows * (size_t)p->shape.dim, sizeof *drawn, "the data before the embedding", error);
   }
-  for (int64_t t = 0; code == MHAS_OK && t < p->T; t += block) {
-    const int64_t count = p->T - t < block ? p->T - t : block;
+  if (code == MHAS_OK && p->shape.shared) {
+    see_contexts(p, 0, 1, drawn, E);
+  }
+  for (int64_t t = 0; code == MHAS_OK && t < total; t += block) {
+    const int64_t count = total - t < block ? total - t : block;
     if (!p->shape.shared) {
-      mhas_data_contexts(&p->data, random, t, count, E);
+      see_contexts(p, first + t, count, drawn, E);
     }
-    mhas_data_queries(&p->data, random, t, count, e);
-    *saturated += mhas_features(&p->shape, count, E, e, p->W_Q, p->W_K, scratch, p->Z + t * p->width);
+    see_queries(p, first + t, count, drawn, e);
+    *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, scratch, Z + t * p->width);
     code = p->task->proceed(p->task->context, error);
   }
   mhas_free(E);
   mhas_free(e);
+  mhas_free(drawn);
   mhas_free(scratch);
   return code;
 }
@@ -352,6 +433,32 @@ static mhas_code fit(probe *p, mhas_error *error) {
   return MHAS_OK;
 }
 
+/* The rank that each head adds: of the leading block of the samples that heads 1 .. h own and of their features. */
+static mhas_code fill_heads(const probe *p, mhas_error *error) {
+  const int64_t H = p->shape.heads;
+  int64_t *ends = NULL; /* of the samples, of the columns, and the ranks */
+  MHAS_TRY(mhas_alloc(&ends, 3 * (size_t)H, sizeof *ends, "the ranks of the heads", error));
+  for (int64_t h = 0; h < H; h++) {
+    int64_t first = 0;
+    const int64_t end = mhas_construct_owned(&p->shape, h, &first) + first;
+    ends[h] = end < p->T ? end : p->T;
+    ends[H + h] = (h + 1) * p->shape.dim;
+  }
+  const double rounding = mhas_rank_tolerance(p->T, p->width) * p->sigma[0];
+  int64_t *ranks = ends + 2 * H;
+  const mhas_code code = mhas_nested_ranks(p->T, p->width, p->Z, H, ends, ends + H, rounding, ranks, error);
+  int64_t least = p->shape.dim;
+  for (int64_t h = 0; code == MHAS_OK && h < H; h++) {
+    const int64_t added = ranks[h] - (h == 0 ? 0 : ranks[h - 1]);
+    const double record[C_COUNT] = {[C_HEAD] = (double)(h + 1), [C_RANK_ADDED] = (double)added};
+    mhas_row_record(&mhas_experiment_probe, p->row, h, record);
+    least = added < least ? added : least;
+  }
+  p->row->results[R_RANK_PER_HEAD_MIN].integer = code == MHAS_OK ? least : -1;
+  mhas_free(ends);
+  return code;
+}
+
 static void fill_theory(const probe *p, int64_t saturated) {
   mhas_value *result = p->row->results;
   const mhas_features_shape *s = &p->shape;
@@ -360,13 +467,16 @@ static void fill_theory(const probe *p, int64_t saturated) {
   result[R_BOUND_SHARED].integer = mhas_bound_shared(s->heads, s->context);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
   result[R_PARAMETERS].integer = 2 * p->width * s->key_dim + p->width * p->outputs;
+  result[R_LARGEST_WEIGHT].real = mhas_weights_largest(&p->weights, s);
+  result[R_ACCURACY].real = p->weights.accuracy;
+  result[R_LOSS].real = p->weights.loss;
   if (p->row->spectrum != NULL) {
     const int64_t least = spectrum_count(p->task->point.values);
     for (int64_t i = 0; i < least && i < p->row->spectrum_capacity; i++) {
       p->row->spectrum[i] = p->sigma[i];
     }
   }
-  p->row->flops = flops_of(p->task->point.values);
+  p->row->flops = p->weights.flops + flops_of(p->task->point.values);
 }
 
 /* Contexts and queries are drawn again: the same numbers, all at once this time. */
@@ -392,8 +502,8 @@ static mhas_code keep(const probe *p, mhas_error *error) {
   const mhas_row *row = p->row;
   const unsigned store = row->keep == NULL ? 0 : p->task->store;
   if ((store & MHAS_STORE_WEIGHTS) != 0) {
-    MHAS_TRY(row->keep(row->keep_context, "W_Q", p->W_Q, error));
-    MHAS_TRY(row->keep(row->keep_context, "W_K", p->W_K, error));
+    MHAS_TRY(row->keep(row->keep_context, "W_Q", p->weights.W_Q, error));
+    MHAS_TRY(row->keep(row->keep_context, "W_K", p->weights.W_K, error));
     MHAS_TRY(row->keep(row->keep_context, "B", p->B, error));
   }
   if ((store & MHAS_STORE_Z) != 0) {
@@ -402,9 +512,9 @@ static mhas_code keep(const probe *p, mhas_error *error) {
   return (store & MHAS_STORE_DATA) != 0 ? keep_data(p, error) : MHAS_OK;
 }
 
-static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
+static probe probe_of(const mhas_task *task, mhas_row *row) {
   const mhas_value *values = task->point.values;
-  probe p = {
+  return (probe){
       .task = task,
       .row = row,
       .shape = features_shape(values),
@@ -413,38 +523,49 @@ static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
       .width = width_of(values),
       .outputs = output_count(values),
   };
+}
+
+static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
+  const mhas_weights_wish wish = wish_of(task->point.values);
+  probe p = probe_of(task, row);
   int64_t saturated = 0;
-  mhas_code code = allocate(&p, error);
-  if (code != MHAS_OK) {
-    goto done;
+  mhas_code code = mhas_weights_make(&wish, task, &p.weights, error);
+  if (code == MHAS_OK) {
+    code = allocate(&p, error);
   }
-  mhas_xavier_query_key(p.shape.heads, p.shape.dim, p.shape.key_dim, task->point.random, p.W_Q, p.W_K);
-  draw_labels(&p);
-  code = build_features(&p, &saturated, error);
+  if (code == MHAS_OK) {
+    draw_labels(&p);
+    code = build_features(&p, 0, p.T, p.Z, &saturated, error);
+  }
   if (code == MHAS_OK) {
     code = fit(&p, error);
+  }
+  if (code == MHAS_OK && wish.kind == MHAS_WEIGHTS_CONSTRUCTED) {
+    code = fill_heads(&p, error);
   }
   if (code == MHAS_OK) {
     fill_theory(&p, saturated);
     code = keep(&p, error);
   }
-done:
   release(&p);
   return code;
 }
 
 const mhas_experiment mhas_experiment_probe = {
     .name = "probe",
-    .title = "rank and least squares of random attention features",
+    .title = "rank and least squares of attention features",
     .summary =
-        "Builds the feature matrix Z (samples x heads dim) of multi-head attention with random query and key weights, "
-        "measures its singular values and numerical rank, and fits random labels with the best linear readout. The "
+        "Builds the feature matrix Z (samples x heads dim) of multi-head attention with query and key weights that are "
+        "random, constructed by the proof of the theorem, or trained, measures its singular values and numerical rank, "
+        "and fits random labels with the best linear readout. The "
         "bounds of the theory of memorization capacity stand beside the measured rank.",
     .numerics = 1,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,
     .result_count = R_COUNT,
+    .curves = curves,
+    .curve_count = C_COUNT,
     .check = check,
     .cost = cost,
     .arrays = arrays,

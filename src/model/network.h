@@ -11,6 +11,7 @@
 #include "model/layers.h"
 #include "model/loss.h"
 #include "model/parts.h"
+#include "model/positions.h"
 
 static inline real *slice(const mhas_model *model, mhas_buffer vector, mhas_slice which) {
   return (real *)model->buffer[vector] + model->offset[which];
@@ -25,15 +26,13 @@ static inline real logit_factor(const mhas_model *model) {
   return (real)(model->shape.logit_scale / sqrt((double)model->shape.dim));
 }
 
-/* POSITIONS (n + 1, d): sin on even columns, cos on odd ones (Vaswani et al. 2017, section 3.5); the query is row 0. */
+/* POSITIONS (n + 1, d); the query is row 0. */
 static void set_positions(mhas_model *model) {
   const int64_t d = model->shape.dim;
   real *positions = model->buffer[POSITIONS];
-  for (int64_t j = 0; j < d; j++) {
-    const double frequency = exp((double)(j - j % 2) * (-log(model->shape.position_base) / (double)d));
-    for (int64_t i = 0; i <= model->shape.context; i++) {
-      const double angle = (double)i * frequency;
-      positions[i * d + j] = (real)(j % 2 == 0 ? sin(angle) : cos(angle));
+  for (int64_t i = 0; i <= model->shape.context; i++) {
+    for (int64_t j = 0; j < d; j++) {
+      positions[i * d + j] = (real)position_entry(model->shape.position_base, d, i, j);
     }
   }
 }
