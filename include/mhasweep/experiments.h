@@ -107,9 +107,47 @@ typedef struct mhas_task {
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
+  /*
+   * Only for a search: the point's values with the searched parameter at `size`, and with it all that is an expression
+   * of it. MHAS_USAGE if one of them cannot take its value then.
+   */
+  mhas_code (*at)(void *at_context, int64_t size, mhas_value *values, mhas_error *error);
+  void *at_context;
 } mhas_task;
 
-typedef struct mhas_experiment {
+/* ---- searches ---------------------------------------------------------- */
+
+/*
+ * What an experiment knows about a search for the largest value of one of its parameters, an integer that counts what
+ * gets harder the more there is of it.
+ */
+typedef struct mhas_searchable {
+  const char *parameter;
+  /*
+   * A guess at the answer of the search with `result` in its condition, from less work than trials take; 0 if there is
+   * none to be had. It need not be right: trials at it and beyond it decide. `flops`: operations done. May be NULL.
+   */
+  mhas_code (*guess)(const mhas_task *task, int result, int64_t *guess, double *flops, mhas_error *error);
+  /* The largest guess that can come, for the cost; 0 if `guess` has none for these values. */
+  int64_t (*guess_most)(const mhas_value *values);
+} mhas_searchable;
+
+typedef enum mhas_relation { MHAS_AT_LEAST, MHAS_ABOVE, MHAS_AT_MOST, MHAS_BELOW, MHAS_EQUAL } mhas_relation;
+enum { MHAS_RELATIONS = 5 };
+extern const char *const mhas_relation_signs[MHAS_RELATIONS]; /* >=, > ... */
+
+/* The search of a sweep: the largest value of a parameter, from .. to, for which a result keeps a condition. */
+typedef struct mhas_search {
+  int parameter, result;
+  mhas_relation relation;
+  bool bound_is_parameter; /* the result is compared with the searched parameter */
+  double bound;            /* else with this */
+  int64_t from, to;
+  int64_t tolerance; /* the answer may be less than the largest by tolerance - 1 */
+} mhas_search;
+
+typedef struct mhas_experiment mhas_experiment;
+struct mhas_experiment {
   const char *name;
   const char *title;   /* one line */
   const char *summary; /* a paragraph */
@@ -134,7 +172,30 @@ typedef struct mhas_experiment {
    * gives the same bits.
    */
   mhas_code (*run)(const mhas_task *task, mhas_row *row, mhas_error *error);
-} mhas_experiment;
+  const mhas_searchable *searchable; /* NULL: there is nothing to search for */
+
+  /* Set by mhas_searching_create only. */
+  const mhas_experiment *base;
+  const mhas_search *search;
+};
+
+/* What a point costs, and one point run: also where the experiment is one that searches. */
+mhas_cost mhas_experiment_cost(const mhas_experiment *experiment, const mhas_value *values);
+mhas_code mhas_experiment_run(const mhas_experiment *experiment, const mhas_task *task, mhas_row *row,
+                              mhas_error *error);
+
+/*
+ * `base` as an experiment whose every point is a search: its parameters, and its results and curves at the value that
+ * was found (at the smallest if none holds), with the result `capacity` and the curves `trial_<parameter>` and
+ * `trial_value`, one entry for each trial in the order in which they were made. It keeps no arrays.
+ *
+ * Found by bracketing (doubling from the smallest value) and bisection, or around a guess of the experiment's. The
+ * condition is taken to hold for all smaller values where it holds for one: what is found is a value that holds, such
+ * that one at most `tolerance` above it does not. The caller destroys *made; `base` outlives it.
+ */
+mhas_code mhas_searching_create(const mhas_experiment *base, const mhas_search *search, mhas_experiment **made,
+                                mhas_error *error);
+void mhas_searching_destroy(mhas_experiment *made); /* NULL is fine */
 
 /* All experiments, in the order users should meet them; *count of them. */
 const mhas_experiment *const *mhas_experiments(int *count);

@@ -118,12 +118,30 @@ static mhas_code print_curves(const mhas_experiment *experiment, mhas_error *err
   return cli_table_print(&table, 2, error);
 }
 
+static void print_search(const mhas_experiment *experiment) {
+  if (experiment->searchable == NULL) {
+    return;
+  }
+  const char *name = experiment->searchable->parameter;
+  mhas_text text = {0};
+  mhas_text_append(&text,
+                   "the largest %s for which a result keeps a condition can be searched for (search: {parameter: %s, "
+                   "until: \"RESULT >= NUMBER\", to: N}); that adds the result capacity and the curves trial_%s and "
+                   "trial_value",
+                   name, name, name);
+  (void)printf("\nSearch:\n");
+  cli_print_wrapped(mhas_text_string(&text), 2, cli_width());
+  mhas_text_free(&text);
+}
+
 static mhas_code print_one(const mhas_experiment *experiment, mhas_error *error) {
   (void)printf("%s: %s\n\n", experiment->name, experiment->title);
   cli_print_wrapped(experiment->summary, 0, cli_width());
   MHAS_TRY(print_parameters(experiment, error));
   MHAS_TRY(print_results(experiment, error));
-  return print_curves(experiment, error);
+  MHAS_TRY(print_curves(experiment, error));
+  print_search(experiment);
+  return MHAS_OK;
 }
 
 static mhas_code print_list(const mhas_experiment *const *experiments, int count, mhas_error *error) {
@@ -214,6 +232,8 @@ static json_t *experiment_json(const mhas_experiment *experiment, bool *failed) 
     *failed |= json_array_append_new(curves, curve_json(&experiment->curves[i], failed)) != 0;
   }
   cli_json_put(object, "curves", curves, failed);
+  cli_json_put(object, "searchable",
+               experiment->searchable == NULL ? json_null() : json_string(experiment->searchable->parameter), failed);
   return object;
 }
 

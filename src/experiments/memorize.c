@@ -245,6 +245,8 @@ static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
   return code;
 }
 
+static const mhas_searchable searchable = {.parameter = "samples"};
+
 const mhas_experiment mhas_experiment_memorize = {
     .name = "memorize",
     .title = "training a one-layer attention model on random labels",
@@ -264,4 +266,5 @@ const mhas_experiment mhas_experiment_memorize = {
     .cost = cost,
     .arrays = arrays,
     .run = run,
+    .searchable = &searchable,
 };

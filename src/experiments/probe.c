@@ -551,6 +551,38 @@ static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
   return code;
 }
 
+/* ---- a guess at the capacity ------------------------------------------------------ */
+
+static mhas_code feature_rows(void *context, int64_t first, int64_t count, double *rows, mhas_error *error) {
+  int64_t unused = 0;
+  return build_features(context, first, count, rows, &unused, error);
+}
+
+/* Weights that are the same for every T make the rows of Z the same too: labels are fitted up to the first row that is
+ * a combination of those before it. */
+static mhas_code guess(const mhas_task *task, int result, int64_t *samples, double *flops, mhas_error *error) {
+  const mhas_weights_wish wish = wish_of(task->point.values);
+  *samples = 0;
+  *flops = 0.0;
+  if (wish.kind == MHAS_WEIGHTS_TRAINED || (result != R_RANK && result != R_MEMORIZED && result != R_RESIDUAL)) {
+    return MHAS_OK;
+  }
+  probe p = probe_of(task, NULL);
+  mhas_code code = mhas_weights_make(&wish, task, &p.weights, error);
+  if (code == MHAS_OK) {
+    code = mhas_independent_rows(p.T, p.width, feature_rows, &p, samples, flops, error);
+  }
+  *flops += p.weights.flops + mhas_features_flops(&p.shape, *samples);
+  release(&p);
+  return code;
+}
+
+static int64_t guess_most(const mhas_value *values) {
+  return values[P_WEIGHTS].integer == MHAS_WEIGHTS_TRAINED ? 0 : width_of(values);
+}
+
+static const mhas_searchable searchable = {.parameter = "samples", .guess = guess, .guess_most = guess_most};
+
 const mhas_experiment mhas_experiment_probe = {
     .name = "probe",
     .title = "rank and least squares of attention features",
@@ -570,4 +602,5 @@ const mhas_experiment mhas_experiment_probe = {
     .cost = cost,
     .arrays = arrays,
     .run = run,
+    .searchable = &searchable,
 };

@@ -166,7 +166,8 @@ static mhas_code list_todo(sweep_run *run, const uint8_t *status, mhas_error *er
     const bool known = mhas_sweep_point(run->sweep, mhas_rows_grid_index(run->rows, row), values, &replicate, &included,
                                         NULL) == MHAS_OK;
     run->todo[run->todo_count] = row;
-    run->flops[run->todo_count] = known ? (float)experiment->cost(values).flops : 0.0F; /* else it will fail at once */
+    run->flops[run->todo_count] =
+        known ? (float)mhas_experiment_cost(experiment, values).flops : 0.0F; /* else it will fail at once */
     run->todo_count++;
   }
   mhas_free(values);

@@ -94,11 +94,22 @@ static bool read_default(sweep_reader *reader, int index) {
   return read_definition(reader, &node, index);
 }
 
+/* The searched parameter stands at the most that the search may try. */
+static void read_searched(sweep_reader *reader, const mhas_search *search) {
+  reader->sweep->definition[search->parameter] = (sweep_definition){.form = SWEEP_FIXED,
+                                                                    .place = reader->sweep->search_place,
+                                                                    .given = true,
+                                                                    .good = true,
+                                                                    .value = {.integer = search->to},
+                                                                    .count = 1,
+                                                                    .group = -1};
+}
+
 /* ---- all of them ---- */
 
 static void complain_of_name(sweep_reader *reader, const sweep_node *key) {
-  static const char *const elsewhere[] = {"experiment", "seed",   "zip",   "where",
-                                          "replicates", "sample", "store", "limits"};
+  static const char *const elsewhere[] = {"experiment", "seed",  "zip",    "where", "replicates",
+                                          "sample",     "store", "limits", "search"};
   const mhas_experiment *experiment = reader->sweep->experiment;
   const char *names[SWEEP_PARAMETERS_MOST];
   if (key->refused) {
@@ -133,6 +144,10 @@ void sweep_read_parameters(sweep_reader *reader) {
   for (int p = 0; p < sweep->experiment->parameter_count; p++) {
     sweep_definition *definition = &sweep->definition[p];
     const sweep_node *node = sweep_node_find(map, sweep->experiment->parameters[p].name);
+    if (sweep->experiment->search != NULL && sweep->experiment->search->parameter == p) {
+      read_searched(reader, sweep->experiment->search);
+      continue;
+    }
     definition->group = -1;
     definition->given = node != NULL;
     definition->good = node != NULL ? read_definition(reader, node, p) : read_default(reader, p);

@@ -47,7 +47,7 @@ static void look(tally *t, int64_t index, bool sum) {
   if (code != MHAS_OK || sweep->experiment->cost == NULL) {
     return;
   }
-  const mhas_cost cost = sweep->experiment->cost(t->values);
+  const mhas_cost cost = mhas_experiment_cost(sweep->experiment, t->values);
   if (sum) {
     t->flops += cost.flops;
     t->array_bytes += array_bytes(sweep, t->values);

@@ -116,6 +116,7 @@ void mhas_sweep_destroy(mhas_sweep *sweep) {
   mhas_text_free(&sweep->text);
   mhas_text_free(&sweep->overrides);
   mhas_text_free(&sweep->canonical);
+  mhas_searching_destroy(sweep->searching);
   free(sweep);
 }
 
