@@ -258,7 +258,9 @@ mhas_code mhas_nested_ranks(int64_t rows, int64_t columns, const double *a, int6
     for (int64_t t = 0; t < rows; t++) {
       memcpy(g.fresh + t * width, a + g.order[t] * columns + first, (size_t)width * sizeof *a);
     }
-    code = add_columns(&g, (int)width, error);
+    if (width > 0) {
+      code = add_columns(&g, (int)width, error);
+    }
     if (code == MHAS_OK) {
       code = add_samples(&g, (int)row_ends[i], rounding, error);
     }

@@ -1,5 +1,4 @@
 /* `search` of a sweep file: read, and written in one way of writing it. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,20 +31,12 @@ static bool take_parameter(sweep_reader *reader, const sweep_node *node, mhas_se
   return true;
 }
 
-/* A word of letters, digits and _, or one of other characters than those and blanks; returns what follows it. */
-static const char *next_word(const char *at, char word[WORD_LENGTH]) {
-  size_t length = 0;
+/* Copies the characters of a set that come next, behind blanks; returns what follows them. */
+static const char *next_word(const char *at, const char *set, char word[WORD_LENGTH]) {
   at += strspn(at, " ");
-  const bool name = isalpha((unsigned char)*at) || *at == '_';
-  while (*at != '\0' && *at != ' ' && length < WORD_LENGTH - 1) {
-    const bool letter = isalnum((unsigned char)*at) || *at == '_';
-    if (length > 0 && letter != name) {
-      break;
-    }
-    word[length++] = *at++;
-  }
-  word[length] = '\0';
-  return at;
+  const size_t length = strspn(at, set);
+  (void)snprintf(word, WORD_LENGTH, "%.*s", (int)(length < WORD_LENGTH ? length : WORD_LENGTH - 1), at);
+  return at + length;
 }
 
 static bool take_result(sweep_reader *reader, const sweep_node *node, const char *word, mhas_search *search) {
@@ -88,6 +79,15 @@ static bool take_bound(const mhas_experiment *experiment, const char *text, mhas
   return search->bound_is_parameter;
 }
 
+/* RESULT SIGN BOUND, apart; false if one of them is not there. */
+static bool split_condition(const char *text, char name[WORD_LENGTH], char sign[WORD_LENGTH], char bound[WORD_LENGTH]) {
+  static const char *const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+  const char *rest = next_word(text, letters, name);
+  rest = next_word(rest, "<>=!~", sign);
+  rest = next_word(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.", bound);
+  return name[0] != '\0' && sign[0] != '\0' && bound[0] != '\0' && rest[strspn(rest, " ")] == '\0';
+}
+
 static bool take_condition(sweep_reader *reader, const sweep_node *node, mhas_search *search) {
   const mhas_experiment *experiment = reader->sweep->experiment;
   char name[WORD_LENGTH];
@@ -96,15 +96,7 @@ static bool take_condition(sweep_reader *reader, const sweep_node *node, mhas_se
   if (node->refused) {
     return false;
   }
-  const char *rest = node->kind == SWEEP_SCALAR ? next_word(node->text, name) : "";
-  const char *after = node->kind == SWEEP_SCALAR ? next_word(rest, sign) : "";
-  after += strspn(after, " ");
-  size_t length = strlen(after);
-  while (length > 0 && after[length - 1] == ' ') {
-    length--;
-  }
-  (void)snprintf(bound, sizeof bound, "%.*s", (int)(length < WORD_LENGTH ? length : WORD_LENGTH - 1), after);
-  if (node->kind != SWEEP_SCALAR || length == 0 || length >= WORD_LENGTH) {
+  if (node->kind != SWEEP_SCALAR || !split_condition(node->text, name, sign, bound)) {
     sweep_complain(reader->complaints, node->place,
                    "search.until takes RESULT SIGN NUMBER such as \"accuracy >= 0.999\", not %s",
                    sweep_show(node).text);
@@ -141,6 +133,7 @@ static bool take_sizes(sweep_reader *reader, const sweep_node *map, mhas_search 
   const mhas_parameter *parameter = &reader->sweep->experiment->parameters[search->parameter];
   const sweep_node *tolerance = sweep_node_find(map, "tolerance");
   search->from = (int64_t)parameter->least;
+  search->to = (int64_t)parameter->most;
   search->tolerance = 1;
   bool good = take_size(reader, map, "from", search, &search->from);
   good = take_size(reader, map, "to", search, &search->to) && good;
