@@ -9,6 +9,10 @@
 #include "data/model/expected.h"
 #include "mhasweep/model.h"
 
+/* clang-format off */
+#define PLAIN {MHAS_SOFTMAX, {0, 0}, 0, 0.0}, {0.0, 0.0} /* softmax attention, nothing disturbed */
+/* clang-format on */
+
 static mhas_error error;
 
 /* A model and its samples, both drawn from the same random numbers. */
@@ -60,11 +64,11 @@ static const struct {
   int64_t T;
   mhas_model_shape shape;
 } cases[] = {
-    {5, {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4}},  {6, {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4}},
-    {1, {1, 1, 1, 1, 1, 1, false, 2, 1.0, 1e4}},  {1, {1, 1, 1, 1, 1, 1, true, 0, 1.0, 1e4}},
-    {1, {3, 7, 1, 3, 5, 1, true, 11, 1.0, 1e4}},  {4, {1, 7, 5, 3, 5, 11, false, 0, 3.0, 1e4}},
-    {3, {5, 2, 7, 3, 5, 13, true, 2, 4.0, 100.}}, {7, {2, 3, 1, 1, 2, 2, false, 13, 0.5, 1.0}},
-    {5, {4, 8, 8, 1, 8, 5, true, 4, 1.0, 1e4}},   {11, {2, 4, 3, 3, 1, 1, false, 0, 1.0, 1e4}},
+    {5, {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN}},  {6, {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN}},
+    {1, {1, 1, 1, 1, 1, 1, false, 2, 1.0, 1e4, PLAIN}},  {1, {1, 1, 1, 1, 1, 1, true, 0, 1.0, 1e4, PLAIN}},
+    {1, {3, 7, 1, 3, 5, 1, true, 11, 1.0, 1e4, PLAIN}},  {4, {1, 7, 5, 3, 5, 11, false, 0, 3.0, 1e4, PLAIN}},
+    {3, {5, 2, 7, 3, 5, 13, true, 2, 4.0, 100., PLAIN}}, {7, {2, 3, 1, 1, 2, 2, false, 13, 0.5, 1.0, PLAIN}},
+    {5, {4, 8, 8, 1, 8, 5, true, 4, 1.0, 1e4, PLAIN}},   {11, {2, 4, 3, 3, 1, 1, false, 0, 1.0, 1e4, PLAIN}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 static const mhas_random case_random = {.seed = 5, .replicate = 1};
@@ -82,7 +86,7 @@ static void check_against_expected(const mhas_model_shape *shape, int64_t T, mha
   mhas_model_forward(r.model, &r.samples, r.picks, T, got);
   assert_all_close(got, outputs, T * mhas_model_outputs(shape), 1e-14);
   assert_close(mhas_model_gradient(r.model, &r.samples, r.picks, T), loss, 1e-14);
-  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+  for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
     double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
     double squares = 0.0;
     double first = 0.0;
@@ -99,14 +103,14 @@ static void check_against_expected(const mhas_model_shape *shape, int64_t T, mha
 
 static void own_contexts_and_classes_give_the_expected_outputs_and_gradients(void **state) {
   (void)state;
-  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4};
+  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN};
   check_against_expected(&shape, 5, MHAS_UNIFORM, expected_own_outputs, expected_own_loss[0],
                          expected_own_gradient_norm, expected_own_gradient_moment);
 }
 
 static void a_shared_context_and_numbers_give_the_expected_outputs_and_gradients(void **state) {
   (void)state;
-  const mhas_model_shape shape = {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4};
+  const mhas_model_shape shape = {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN};
   check_against_expected(&shape, 6, MHAS_GAUSSIAN, expected_shared_outputs, expected_shared_loss[0],
                          expected_shared_gradient_norm, expected_shared_gradient_moment);
 }
@@ -237,7 +241,7 @@ static void the_score_counts_largest_outputs_that_are_the_label(void **state) {
 
 static void huge_logits_do_not_overflow(void **state) {
   (void)state;
-  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1e12, 1e4};
+  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1e12, 1e4, PLAIN};
   for (int precision = MHAS_FLOAT32; precision <= MHAS_FLOAT64; precision++) {
     rig r = rig_create(&shape, (mhas_precision)precision, 5, MHAS_GAUSSIAN, case_random);
     assert_true(isfinite(mhas_model_gradient(r.model, &r.samples, r.picks, r.T)));
@@ -247,7 +251,7 @@ static void huge_logits_do_not_overflow(void **state) {
 
 static void the_same_calls_give_the_same_bits(void **state) {
   (void)state;
-  const mhas_model_shape shape = {5, 24, 16, 1, 24, 9, false, 10, 1.0, 1e4};
+  const mhas_model_shape shape = {5, 24, 16, 1, 24, 9, false, 10, 1.0, 1e4, PLAIN};
   const mhas_adam adam = {0.9, 0.999, 1e-8};
   double *weights[2];
   double losses[2][20];
@@ -273,11 +277,11 @@ static void the_same_calls_give_the_same_bits(void **state) {
 
 static void initial_values_fill_their_bounds(void **state) {
   (void)state;
-  const mhas_model_shape shape = {6, 30, 20, 3, 25, 4, true, 50, 1.0, 1e4};
-  const double bounds[MHAS_SLICES] = {sqrt(1.0 / 30), sqrt(1.0 / 30), sqrt(6.0 / 50), sqrt(6.0 / 50),
-                                      sqrt(6.0 / 33), sqrt(6.0 / 43), sqrt(1.0 / 25), sqrt(1.0 / 25)};
+  const mhas_model_shape shape = {6, 30, 20, 3, 25, 4, true, 50, 1.0, 1e4, PLAIN};
+  const double bounds[MHAS_PRE_BASE] = {sqrt(1.0 / 30), sqrt(1.0 / 30), sqrt(6.0 / 50), sqrt(6.0 / 50),
+                                        sqrt(6.0 / 33), sqrt(6.0 / 43), sqrt(1.0 / 25), sqrt(1.0 / 25)};
   rig r = rig_create(&shape, MHAS_FLOAT64, 2, MHAS_UNIFORM, case_random);
-  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+  for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
     double *values = slice_values(&r, slice, mhas_model_get);
     double least = INFINITY;
     double most = -INFINITY;
@@ -294,7 +298,7 @@ static void initial_values_fill_their_bounds(void **state) {
 
 static void the_first_heads_are_the_same_for_any_number_of_heads(void **state) {
   (void)state;
-  const mhas_model_shape few = {2, 6, 5, 3, 4, 3, false, 3, 1.0, 1e4};
+  const mhas_model_shape few = {2, 6, 5, 3, 4, 3, false, 3, 1.0, 1e4, PLAIN};
   mhas_model_shape many = few;
   many.heads = 5;
   rig a = rig_create(&few, MHAS_FLOAT64, 1, MHAS_UNIFORM, case_random);
@@ -319,7 +323,7 @@ static void the_first_heads_are_the_same_for_any_number_of_heads(void **state) {
 
 static void parameters_are_counted_as_the_paper_does(void **state) {
   (void)state;
-  mhas_model_shape shape = {20, 64, 64, 1, 64, 32, false, 100, 1.0, 1e4};
+  mhas_model_shape shape = {20, 64, 64, 1, 64, 32, false, 100, 1.0, 1e4, PLAIN};
   assert_int_equal(mhas_model_parameters(&shape), 177060);
   shape.heads = 60;
   assert_int_equal(mhas_model_parameters(&shape), 509860);
@@ -349,7 +353,7 @@ static void the_best_parameters_stay_when_training_goes_on(void **state) {
 
 static void models_beyond_32_bit_sizes_are_refused_by_name(void **state) {
   (void)state;
-  const mhas_model_shape good = {2, 5, 3, 2, 4, 3, false, 3, 1.0, 1e4};
+  const mhas_model_shape good = {2, 5, 3, 2, 4, 3, false, 3, 1.0, 1e4, PLAIN};
   mhas_model *model = NULL;
   mhas_model_shape shape = good;
   shape.context = 1 << 16;
@@ -413,7 +417,7 @@ static void the_first_step_of_adam_goes_by_the_sign_of_the_gradient(void **state
 
 static void operations_are_counted_by_hand_for_one_shape(void **state) {
   (void)state;
-  const mhas_model_shape own = {2, 5, 3, 7, 4, 11, false, 13, 1.0, 1e4};
+  const mhas_model_shape own = {2, 5, 3, 7, 4, 11, false, 13, 1.0, 1e4, PLAIN};
   /* a sample: queries 2 (2 5 3 + 2 3 5) = 120, attention 2 (2 11 5 + 2 11 5) = 440, values 2 2 5 7 = 140, W_O 2 14 4 =
    * 112, decoder 2 4 13 = 104; embedding 2 12 25 = 600; softmax 5 (22 + 13) = 175 */
   assert_close(mhas_model_forward_flops(&own, 3.0), 3.0 * (916 + 600 + 175), 0.0);
