@@ -8,9 +8,12 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
+#include "experiments/examine.h"
+#include "experiments/variant.h"
 #include "mhasweep/model.h"
 
 static const char *const context_types[] = {"own", "shared", NULL};
@@ -32,7 +35,8 @@ enum {
   P_CLASSES,
   P_LOGIT_SCALE,
   P_POSITION_BASE,
-  P_BATCH,
+  P_VARIANT, /* the first of VARIANT_PARAMETERS */
+  P_BATCH = P_VARIANT + VARIANT_PARAMETERS,
   P_EPOCHS,
   P_MIN_STEPS,
   P_STEPS,
@@ -43,9 +47,17 @@ enum {
   P_BETA1,
   P_BETA2,
   P_EPSILON,
+  P_WEIGHT_DECAY,
+  P_L1,
+  P_DROPOUT,
+  P_INPUT_NOISE,
+  P_LABEL_NOISE,
   P_EVAL_EVERY,
   P_EARLY_STOP,
   P_PRECISION,
+  P_PRUNE,
+  P_BITS,
+  P_ATTENTION_SAMPLES,
   P_COUNT
 };
 
@@ -69,6 +81,7 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_LOGIT_SCALE] = {"logit_scale", MHAS_REAL, "1", "1.0", DBL_TRUE_MIN, 1e12, NULL,
                        "factor on the attention logits, which are divided by sqrt(dim)"},
     [P_POSITION_BASE] = {"position_base", MHAS_REAL, "1", "10000", 1, 1e12, NULL, "base of the sinusoidal positions"},
+    VARIANT_TABLE(P_VARIANT),
     [P_BATCH] = {"batch", MHAS_INTEGER, "1", "256", 1, 1 << 30, NULL, "samples in a step"},
     [P_EPOCHS] = {"epochs", MHAS_INTEGER, "1", "500", 1, 1 << 30, NULL,
                   "passes over the samples that steps is made for"},
@@ -86,11 +99,31 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_BETA2] = {"beta2", MHAS_REAL, "1", "0.999", 0, 0.99999999, NULL, "Adam: decay of the second moment"},
     [P_EPSILON] = {"epsilon", MHAS_REAL, "1", "1.0e-8", DBL_TRUE_MIN, 1, NULL,
                    "Adam: added to the root of the second moment"},
+    [P_WEIGHT_DECAY] = {"weight_decay", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
+                        "decoupled decay of every parameter as in AdamW: times 1 - learning rate * weight_decay, each "
+                        "step"},
+    [P_L1] =
+        {"l1", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
+         "decoupled L1 penalty: every parameter goes learning rate * l1 nearer to zero, each step, and stays there"},
+    [P_DROPOUT] = {"dropout", MHAS_REAL, "1", "0.0", 0, 0.99, NULL,
+                   "share of the attention weights set to 0 in a training step; the others grow by 1 / (1 - dropout)"},
+    [P_INPUT_NOISE] = {"input_noise", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
+                       "standard deviation of the normal numbers added to the queries, new in every training step"},
+    [P_LABEL_NOISE] = {"label_noise", MHAS_REAL, "1", "0.0", 0, 1, NULL,
+                       "share of the labels that random ones replace, once, before training"},
     [P_EVAL_EVERY] = {"eval_every", MHAS_INTEGER, "1", "500", 1, 1LL << 40, NULL,
                       "steps between evaluations on all samples"},
     [P_EARLY_STOP] = {"early_stop", MHAS_FLAG, "1", "true", 0, 1, NULL,
                       "stop as soon as every sample is classified right"},
     [P_PRECISION] = {"precision", MHAS_CHOICE, "1", "float32", 0, 0, precisions, "of the arithmetic"},
+    [P_PRUNE] = {"prune", MHAS_REAL, "1", "0.0", 0, 1, NULL,
+                 "share of the best model's parameters, the smallest of all, that accuracy_pruned sets to zero; 0: not "
+                 "asked"},
+    [P_BITS] = {"bits", MHAS_INTEGER, "1", "0", 0, 32, NULL,
+                "bits of each of the best model's parameters in accuracy_quantized: 2^bits - 1 evenly spaced values, "
+                "symmetric, for each array; 0: not asked"},
+    [P_ATTENTION_SAMPLES] = {"attention_samples", MHAS_INTEGER, "1", "16", 1, 1 << 30, NULL,
+                             "samples whose attention maps are stored (store: [attention])"},
 };
 
 enum {
@@ -102,21 +135,35 @@ enum {
   R_BOUND_SHARED,
   R_BOUND_WIDTH,
   R_PARAMETERS,
+  R_KEY_DIM_USED,
+  R_ACCURACY_CLEAN,
+  R_ACCURACY_PRUNED,
+  R_LOSS_PRUNED,
+  R_ACCURACY_QUANTIZED,
+  R_LOSS_QUANTIZED,
   R_COUNT
 };
 
 static const mhas_result results[R_COUNT] = {
     [R_ACCURACY] = {"accuracy", MHAS_REAL, "1",
-                    "share of the samples that the best model classifies right (labels: classes)"},
+                    "share of the samples that the best model classifies right (labels: classes), by the labels it was "
+                    "trained on"},
     [R_LOSS] = {"loss", MHAS_REAL, "1", "mean loss of the best model over all samples: cross-entropy or squared error"},
     [R_BEST_STEP] = {"best_step", MHAS_INTEGER, "1", "step after which the best model stood"},
     [R_STEPS_RUN] = {"steps_run", MHAS_INTEGER, "1", "steps done; fewer than steps after an early stop"},
     [R_BOUND_LOWER] = {"bound_lower", MHAS_INTEGER, "1",
-                       "H (min(n, d_h) - 1) + 1, the theorem's lower bound (arXiv 2306.02010)"},
+                       "H (min(n, d_h) - 1) + 1, the theorem's lower bound for softmax (arXiv 2306.02010)"},
     [R_BOUND_SHARED] = {"bound_shared", MHAS_INTEGER, "1",
-                        "H (n - 1) + 1, the rank of Z that a shared context cannot pass (derived)"},
+                        "the rank of Z that a shared context cannot pass (derived): H (n - 1) + 1; H n if queries or "
+                        "rows mix the weights; min(d, H n) for linear attention"},
     [R_BOUND_WIDTH] = {"bound_width", MHAS_INTEGER, "1", "H d, the number of features"},
     [R_PARAMETERS] = {"parameters", MHAS_INTEGER, "1", "trainable numbers of the model"},
+    [R_KEY_DIM_USED] = {"key_dim_used", MHAS_INTEGER, "1", "key_dim, or what match_parameters makes of it"},
+    [R_ACCURACY_CLEAN] = {"accuracy_clean", MHAS_REAL, "1", "accuracy by the labels before label_noise"},
+    [R_ACCURACY_PRUNED] = {"accuracy_pruned", MHAS_REAL, "1", "accuracy after pruning (prune > 0)"},
+    [R_LOSS_PRUNED] = {"loss_pruned", MHAS_REAL, "1", "loss after pruning (prune > 0)"},
+    [R_ACCURACY_QUANTIZED] = {"accuracy_quantized", MHAS_REAL, "1", "accuracy after rounding to bits (bits > 0)"},
+    [R_LOSS_QUANTIZED] = {"loss_quantized", MHAS_REAL, "1", "loss after rounding to bits (bits > 0)"},
 };
 
 enum { C_STEP, C_LOSS, C_ACCURACY, C_COUNT };
@@ -140,7 +187,8 @@ static mhas_model_shape model_shape(const mhas_value *values) {
   return (mhas_model_shape){
       .heads = values[P_HEADS].integer,
       .dim = values[P_DIM].integer,
-      .key_dim = values[P_KEY_DIM].integer,
+      .key_dim = mhas_variant_key_dim(values + P_VARIANT, values[P_HEADS].integer, values[P_DIM].integer,
+                                      values[P_KEY_DIM].integer),
       .value_dim = values[P_VALUE_DIM].integer,
       .out_dim = values[P_OUT_DIM].integer,
       .context = values[P_CONTEXT].integer,
@@ -148,6 +196,8 @@ static mhas_model_shape model_shape(const mhas_value *values) {
       .classes = is_classes(values) ? values[P_CLASSES].integer : 0,
       .logit_scale = values[P_LOGIT_SCALE].real,
       .position_base = values[P_POSITION_BASE].real,
+      .variant = mhas_variant_chosen(values + P_VARIANT),
+      .disturbance = {.dropout = values[P_DROPOUT].real, .noise = values[P_INPUT_NOISE].real},
   };
 }
 
@@ -181,6 +231,10 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
   if (mhas_model_check(&shape, batch_of(values), error) != MHAS_OK) {
     return mhas_as_usage(error);
   }
+  if (values[P_BITS].integer == 1) {
+    return mhas_fail(error, MHAS_USAGE, "bits: 1 bit leaves no value but zero; take 2 or more, or 0 to leave it out");
+  }
+  MHAS_TRY(mhas_variant_check(values + P_VARIANT, shape.heads, shape.dim, values[P_KEY_DIM].integer, error));
   const double batch = (double)batch_of(values);
   const struct {
     const char *what;
@@ -193,11 +247,36 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
       {"the parameters", (double)shape.heads * (double)shape.value_dim * (double)shape.out_dim},
       {"the keys (batch x heads x key_dim)", batch * (double)shape.heads * (double)shape.key_dim},
       {"the attention (batch x heads x context)", batch * (double)shape.heads * (double)shape.context},
+      {"the model's arrays", mhas_model_bytes(&shape, MHAS_FLOAT32, batch_of(values)) / sizeof(float)},
   };
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
   }
   return MHAS_OK;
+}
+
+/* Operations of a step besides the gradient. */
+static double update_flops(const mhas_value *values, const mhas_model_shape *shape) {
+  const bool decays = values[P_WEIGHT_DECAY].real > 0.0 || values[P_L1].real > 0.0;
+  return mhas_model_update_flops(shape) + (decays ? 3.0 * (double)mhas_model_parameters(shape) : 0.0);
+}
+
+/* Samples whose attention maps are stored. */
+static int64_t attention_samples(const mhas_value *values) {
+  const int64_t wanted = values[P_ATTENTION_SAMPLES].integer;
+  return wanted < values[P_SAMPLES].integer ? wanted : values[P_SAMPLES].integer;
+}
+
+static int extra_passes(const mhas_value *values) {
+  return mhas_examine_passes(values[P_LABEL_NOISE].real, values[P_PRUNE].real, values[P_BITS].integer);
+}
+
+/* Bytes of what comes after training: clean labels, two copies of the model to prune, the attention maps. */
+static double extra_bytes(const mhas_value *values, const mhas_model_shape *shape) {
+  const bool compressed = values[P_PRUNE].real > 0.0 || values[P_BITS].integer > 0;
+  const double numbers = (values[P_LABEL_NOISE].real > 0.0 ? (double)values[P_SAMPLES].integer : 0.0) +
+                         (compressed ? 2.0 * (double)mhas_model_parameters(shape) : 0.0);
+  return sizeof(double) * numbers;
 }
 
 /* An epoch's last batch may be short, so a step has samples / steps-per-epoch of them on average. */
@@ -210,17 +289,18 @@ static mhas_cost cost(const mhas_value *values) {
   const double contexts = (data.shared ? 1.0 : samples) * (double)data.context * (double)data.dim;
   const double size = (double)mhas_precision_size(precision_of(values));
   return (mhas_cost){
-      .flops = steps * (mhas_model_gradient_flops(&shape, in_step) + mhas_model_update_flops(&shape)) +
-               (double)evaluations(values) * mhas_model_forward_flops(&shape, samples),
+      .flops = steps * (mhas_model_gradient_flops(&shape, in_step) + update_flops(values, &shape)) +
+               (double)(evaluations(values) + extra_passes(values)) * mhas_model_forward_flops(&shape, samples),
       .bytes = mhas_model_bytes(&shape, precision_of(values), batch_of(values)) +
-               size * (contexts + samples * (double)data.dim) + (sizeof(double) + sizeof(int64_t)) * samples,
+               size * (contexts + samples * (double)data.dim) + (sizeof(double) + sizeof(int64_t)) * samples +
+               extra_bytes(values, &shape),
       .records = evaluations(values),
       .spectrum = 0,
   };
 }
 
 static const char *slice_meaning(mhas_slice slice) {
-  static const char *const meanings[MHAS_SLICES] = {
+  static const char *const meanings[MHAS_PRE_BASE] = {
       [MHAS_EMBEDDING] = "embedding weights of the best model: x -> x W + b",
       [MHAS_EMBEDDING_BIAS] = "embedding bias of the best model",
       [MHAS_W_QUERY] = "query weights of each head of the best model",
@@ -240,18 +320,22 @@ static int arrays(const mhas_value *values, unsigned flags, mhas_array *out) {
   const int64_t d = shape.dim;
   int count = 0;
   if ((flags & MHAS_STORE_WEIGHTS) != 0) {
-    for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+    for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
       mhas_array array = {mhas_slice_name(slice), MHAS_STORE_WEIGHTS, 0, {0}, slice_meaning(slice)};
       array.rank = mhas_slice_shape(&shape, slice, array.shape);
       out[count++] = array;
     }
+    count += mhas_variant_arrays(&shape.variant, shape.heads, d, out + count);
+  }
+  if ((flags & MHAS_STORE_ATTENTION) != 0) {
+    out[count++] = mhas_attention_array(attention_samples(values), shape.heads, n);
   }
   if ((flags & MHAS_STORE_DATA) != 0) {
     const bool shared = shape.shared;
     out[count++] = (mhas_array){
         "E", MHAS_STORE_DATA, shared ? 2 : 3, {shared ? n : T, shared ? d : n, d}, "contexts, as rounded for training"};
     out[count++] = (mhas_array){"e", MHAS_STORE_DATA, 2, {T, d}, "queries, as rounded for training"};
-    out[count++] = (mhas_array){"y", MHAS_STORE_DATA, 1, {T}, "labels"};
+    out[count++] = (mhas_array){"y", MHAS_STORE_DATA, 1, {T}, "labels, as trained on"};
   }
   return count;
 }
@@ -266,7 +350,8 @@ typedef struct training {
   mhas_schedule schedule;
   mhas_adam adam;
   mhas_model *model;
-  int64_t *order; /* (T): this epoch's permutation of the samples */
+  int64_t *order;       /* (T): this epoch's permutation of the samples */
+  double *clean_labels; /* (T): before label_noise; NULL without it */
   int64_t T, batch, eval_every, records;
   double best_loss, best_accuracy;
   int64_t best_step, steps_run;
@@ -279,27 +364,24 @@ static mhas_code diverged(const training *t, int64_t step, double loss, mhas_err
                    isnan(loss) ? "nan" : "infinite", t->schedule.lr);
 }
 
-/* The score over all samples, batch by batch. */
-static mhas_code evaluate(training *t, double *loss, double *accuracy, mhas_error *error) {
-  double sum = 0.0;
-  int64_t right = 0;
-  for (int64_t first = 0; first < t->T; first += t->batch) {
-    const int64_t count = t->T - first < t->batch ? t->T - first : t->batch;
-    MHAS_TRY(proceed(t, error));
-    const mhas_score score = mhas_model_score(t->model, &t->samples, first, count);
-    sum += score.loss;
-    right += score.right;
-  }
-  t->row->flops += mhas_model_forward_flops(&t->shape, (double)t->T);
-  *loss = sum / (double)t->T;
-  *accuracy = t->shape.classes > 0 ? (double)right / (double)t->T : NAN;
-  return MHAS_OK;
+static mhas_examination examination_of(training *t) {
+  const mhas_value *values = t->task->point.values;
+  return (mhas_examination){.task = t->task,
+                            .model = t->model,
+                            .samples = &t->samples,
+                            .shape = t->shape,
+                            .batch = t->batch,
+                            .clean_labels = t->clean_labels,
+                            .prune = values[P_PRUNE].real,
+                            .bits = (int)values[P_BITS].integer};
 }
 
 /* Evaluates the model as it is after `step` steps, records it, and keeps it if its loss is the least so far. */
 static mhas_code judge(training *t, int64_t step, double *accuracy, mhas_error *error) {
+  const mhas_examination all = examination_of(t);
   double loss = NAN;
-  MHAS_TRY(evaluate(t, &loss, accuracy, error));
+  MHAS_TRY(mhas_examine_score(&all, &loss, accuracy, error));
+  t->row->flops += mhas_model_forward_flops(&t->shape, (double)t->T);
   if (!isfinite(loss)) {
     return diverged(t, step, loss, error);
   }
@@ -323,12 +405,18 @@ static mhas_code train_step(training *t, int64_t step, mhas_error *error) {
     mhas_random_permutation(t->task->point.random, MHAS_STREAM_SHUFFLE, (uint64_t)(step / steps_in_epoch), (size_t)t->T,
                             t->order);
   }
+  mhas_model_disturb(t->model, t->task->point.random, step);
   const double loss = mhas_model_gradient(t->model, &t->samples, t->order + first, count);
   if (!isfinite(loss)) {
     return diverged(t, step + 1, loss, error);
   }
-  mhas_model_update(t->model, &t->adam, mhas_schedule_lr(&t->schedule, step));
-  t->row->flops += mhas_model_gradient_flops(&t->shape, (double)count) + mhas_model_update_flops(&t->shape);
+  const mhas_value *values = t->task->point.values;
+  const double lr = mhas_schedule_lr(&t->schedule, step);
+  if (values[P_WEIGHT_DECAY].real > 0.0 || values[P_L1].real > 0.0) {
+    mhas_model_decay(t->model, lr, values[P_WEIGHT_DECAY].real, values[P_L1].real);
+  }
+  mhas_model_update(t->model, &t->adam, lr);
+  t->row->flops += mhas_model_gradient_flops(&t->shape, (double)count) + update_flops(values, &t->shape);
   return MHAS_OK;
 }
 
@@ -352,6 +440,9 @@ static mhas_code train(training *t, mhas_error *error) {
 static mhas_code keep_weights(const training *t, mhas_error *error) {
   for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
     double *values = NULL;
+    if (mhas_slice_count(&t->shape, slice) == 0) {
+      continue;
+    }
     MHAS_TRY(
         mhas_alloc(&values, (size_t)mhas_slice_count(&t->shape, slice), sizeof *values, "the stored weights", error));
     mhas_model_get_best(t->model, slice, values);
@@ -379,12 +470,32 @@ static mhas_code keep_data(const training *t, mhas_error *error) {
   return t->row->keep(t->row->keep_context, "y", t->samples.labels, error);
 }
 
-static mhas_code keep(const training *t, mhas_error *error) {
+static mhas_code keep(training *t, mhas_error *error) {
   const unsigned store = t->row->keep == NULL ? 0 : t->task->store;
   if ((store & MHAS_STORE_WEIGHTS) != 0) {
     MHAS_TRY(keep_weights(t, error));
   }
+  if ((store & MHAS_STORE_ATTENTION) != 0) {
+    const mhas_examination first = examination_of(t);
+    MHAS_TRY(mhas_examine_attention(&first, attention_samples(t->task->point.values), t->row, error));
+  }
   return (store & MHAS_STORE_DATA) != 0 ? keep_data(t, error) : MHAS_OK;
+}
+
+/* What is asked of the best model after training. */
+static mhas_code examine(training *t, mhas_error *error) {
+  mhas_value *result = t->row->results;
+  const mhas_examination all = examination_of(t);
+  mhas_examined found;
+  MHAS_TRY(mhas_examine(&all, &found, error));
+  result[R_ACCURACY_CLEAN].real = t->clean_labels != NULL ? found.accuracy_clean : t->best_accuracy;
+  result[R_ACCURACY_PRUNED].real = found.accuracy_pruned;
+  result[R_LOSS_PRUNED].real = found.loss_pruned;
+  result[R_ACCURACY_QUANTIZED].real = found.accuracy_quantized;
+  result[R_LOSS_QUANTIZED].real = found.loss_quantized;
+  const int passes = extra_passes(t->task->point.values);
+  t->row->flops += passes * mhas_model_forward_flops(&t->shape, (double)t->T);
+  return MHAS_OK;
 }
 
 static void fill_results(const training *t) {
@@ -395,9 +506,21 @@ static void fill_results(const training *t) {
   result[R_BEST_STEP].integer = t->best_step;
   result[R_STEPS_RUN].integer = t->steps_run;
   result[R_BOUND_LOWER].integer = mhas_bound_lower(s->heads, s->context, s->key_dim);
-  result[R_BOUND_SHARED].integer = mhas_bound_shared(s->heads, s->context);
+  result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
   result[R_PARAMETERS].integer = mhas_model_parameters(s);
+  result[R_KEY_DIM_USED].integer = s->key_dim;
+}
+
+/* Makes some labels wrong, and remembers what they were. */
+static mhas_code disturb_labels(training *t, double share, mhas_error *error) {
+  if (share == 0.0) {
+    return MHAS_OK;
+  }
+  MHAS_TRY(mhas_alloc(&t->clean_labels, (size_t)t->T, sizeof *t->clean_labels, "the labels before noise", error));
+  memcpy(t->clean_labels, t->samples.labels, (size_t)t->T * sizeof *t->clean_labels);
+  mhas_data_label_noise(&t->samples.shape, t->task->point.random, share, 0, t->T, t->samples.labels);
+  return MHAS_OK;
 }
 
 static mhas_code prepare(training *t, mhas_error *error) {
@@ -412,7 +535,7 @@ static mhas_code prepare(training *t, mhas_error *error) {
     MHAS_TRY(proceed(t, error));
     MHAS_TRY(mhas_samples_draw(&t->samples, t->task->point.random, first, count, error));
   }
-  return MHAS_OK;
+  return disturb_labels(t, values[P_LABEL_NOISE].real, error);
 }
 
 static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
@@ -438,11 +561,15 @@ static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
   }
   if (code == MHAS_OK) {
     fill_results(&t);
+    code = examine(&t, error);
+  }
+  if (code == MHAS_OK) {
     code = keep(&t, error);
   }
   mhas_model_destroy(t.model);
   mhas_samples_free(&t.samples);
   mhas_free(t.order);
+  mhas_free(t.clean_labels);
   return code;
 }
 
