@@ -22,13 +22,14 @@ typedef struct mhas_schedule_options {
 } mhas_schedule_options;
 
 /* `rows` (count of them, ascending) are to be run; flops[i] is the estimated cost of rows[i]. Both are copied.
- * Workers are numbered 0 .. workers - 1. The caller destroys *scheduler. */
+ * Workers are numbered 0 .. workers - 1. options: NULL, or seconds and rows of 0, mean the defaults. The caller
+ * destroys *scheduler. */
 mhas_code mhas_scheduler_create(const int64_t *rows, const float *flops, int64_t count, int workers,
                                 const mhas_schedule_options *options, mhas_scheduler **scheduler, mhas_error *error);
 void mhas_scheduler_destroy(mhas_scheduler *scheduler);
 
-/* Event: a worker is idle. Order: the rows it shall run (*count of them, owned by the scheduler until that worker's
- * next event); 0: nothing for now. */
+/* Event: a worker is idle. Order: the rows it shall run (*count of them, ascending, owned by the scheduler until that
+ * worker's next event); 0: nothing for now. */
 const int64_t *mhas_scheduler_next(mhas_scheduler *scheduler, int worker, double now, int64_t *count);
 
 /* Event: a worker has ended its chunk; outcome[i] is the mhas_status of its i-th row (pending: given up, not to be
@@ -45,7 +46,7 @@ typedef struct mhas_farm_state {
   int64_t given_up;     /* handed out, interrupted */
   int64_t running;      /* handed out, not ended */
   int busy, workers;
-  double elapsed;         /* seconds since creation */
+  double elapsed;         /* seconds since the first order */
   double rows_per_second; /* over the last while */
   double eta;             /* seconds to the end by estimated cost; NaN while unknown */
   bool stopping;          /* a stop was asked for */
@@ -57,8 +58,12 @@ void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm
 
 typedef struct mhas_farm_control mhas_farm_control;
 
-/* For the work while it runs: must it give up now? Cheap enough for every training step. */
-bool mhas_farm_give_up(mhas_farm_control *control);
+/*
+ * For the work while it runs, cheap enough (some 50 ns) for every training step. They also drive the progress display
+ * and hear the master's messages, so one of them is to be asked at least once a second.
+ */
+bool mhas_farm_stopping(mhas_farm_control *control); /* no further row of the chunk shall start: the rest is pending */
+bool mhas_farm_give_up(mhas_farm_control *control);  /* the running row shall be left as well, and is pending too */
 
 typedef struct mhas_farm_work {
   void *context;
@@ -72,16 +77,22 @@ typedef struct mhas_farm_work {
 
 typedef struct mhas_farm_options {
   mhas_schedule_options schedule;
-  double grace_seconds; /* after the first signal, running rows may finish for so long; a second signal ends the wait */
+  /* After the first signal that any rank catches, running rows may finish for so long; a second one, a second or more
+   * later, ends the wait. */
+  double grace_seconds;
   /* Called on rank 0 now and then (about ten times a second). NULL for silence. */
   void (*progress)(void *context, const mhas_farm_state *state, bool last);
   void *progress_context;
 } mhas_farm_options;
 
 /*
- * Collective over comm. Rank 0 passes the rows and their costs (ignored elsewhere) and is the master; if it is alone it
- * works itself. Every rank passes the work. On return every rank knows the final *state and the same code; signals must
- * have been caught (mhas_signals_catch).
+ * Collective over comm. Rank 0 passes the rows, their costs and the options (ignored elsewhere) and is the master; if
+ * it is alone it works itself. Every rank passes the work. On return every rank knows the final *state and the same
+ * code and text: MHAS_OK also when rows failed or a signal stopped the farm, else why the run is broken. Signals must
+ * have been caught (mhas_signals_catch); one that came before the farm started stops it too.
+ *
+ * MHAS_MPI: the ranks cannot talk, so this one may be alone in knowing it, and others may wait for ever: the caller
+ * should end the program (MPI_Abort).
  */
 mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, int64_t count,
                         const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
@@ -107,8 +118,11 @@ typedef struct mhas_run_options {
   int64_t limit; /* rows to run at most; < 0: all */
 } mhas_run_options;
 
-/* Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
- * 1, 2, 3 or 75). */
-int mhas_run(MPI_Comm comm, const mhas_run_options *options);
+/*
+ * Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
+ * 1, 2, 3 or 75). *torn: the ranks cannot talk any more and others may wait for ever, so the program must end by
+ * MPI_Abort.
+ */
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn);
 
 #endif

@@ -115,16 +115,17 @@ static void a_point_outside_of_the_grid_is_an_error(void **state) {
 static void a_grid_of_2_to_the_40_points_is_the_largest(void **state) {
   (void)state;
   mhas_sweep *sweep = sweep_from(
-      "experiment: probe\nparameters:\n  heads: {from: 1, to: 1048576, step: 1}\n  dim: {from: 1, to: 1048576, step: "
-      "1}\n  samples: 7\n",
+      "experiment: probe\nparameters:\n  heads: {from: 1, to: 1048576, step: 1}\n  samples: {from: 1, to: 1048576, "
+      "step: "
+      "1}\n  dim: 7\n",
       NULL);
   assert_true(mhas_sweep_grid_count(sweep) == INT64_C(1) << 40);
   assert_string_equal(value_at(sweep, (INT64_C(1) << 40) - 2, "heads"), "1048576");
-  assert_string_equal(value_at(sweep, (INT64_C(1) << 40) - 2, "dim"), "1048575");
+  assert_string_equal(value_at(sweep, (INT64_C(1) << 40) - 2, "samples"), "1048575");
   mhas_sweep_destroy(sweep);
   assert_refused(
-      "experiment: probe\nparameters:\n  heads: {from: 1, to: 1048576, step: 1}\n  dim: {from: 1, to: 1048576, step: "
-      "1}\nreplicates: 2\n",
+      "experiment: probe\nparameters:\n  heads: {from: 1, to: 1048576, step: 1}\n  samples: {from: 1, to: 1048576, "
+      "step: 1}\nreplicates: 2\n",
       NULL,
       "test.yaml:2:1: the grid has 2.2 T points, the most is 2^40 (1.1 T); use fewer values, or sample: {method: "
       "sobol, count: N}\n");

@@ -1,0 +1,87 @@
+/* mhasweep run: from the command line into the world of MPI and back. */
+#include <mpi.h>
+
+#include "cli/cli.h"
+#include "mhasweep/farm.h"
+#include "mhasweep/linalg.h"
+
+enum { OPTION_OUTPUT, OPTION_RESUME, OPTION_RETRY_FAILED, OPTION_SET, OPTION_LIMIT, OPTION_QUIET, OPTION_COUNT };
+
+static const cli_option options[OPTION_COUNT] = {
+    [OPTION_OUTPUT] = {"output", 'o', "FILE.h5",
+                       "the result file; default: the sweep file's name with .h5. An existing file is never "
+                       "overwritten"},
+    [OPTION_RESUME] = {"resume", 0, NULL, "go on with an existing result file: run what is not done in it"},
+    [OPTION_RETRY_FAILED] = {"retry-failed", 0, NULL, "as --resume, and run the failed points again"},
+    [OPTION_SET] = {"set", 0, "NAME=VALUE",
+                    "override a parameter or a setting (seed, replicates, limits.seconds_per_point ...) of the sweep "
+                    "file; VALUE is YAML; may be repeated"},
+    [OPTION_LIMIT] = {"limit", 0, "N", "run at most N points now; the others stay pending"},
+    [OPTION_QUIET] = {"quiet", 'q', NULL, "no progress on stderr, only warnings and errors"},
+};
+
+static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mhas_error *error) {
+  if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
+    return mhas_fail(error, MHAS_MPI, "MPI_Init failed");
+  }
+  bool torn = false;
+  *status = mhas_run(MPI_COMM_WORLD, run_options, &torn);
+  if (torn) {
+    MPI_Abort(MPI_COMM_WORLD, *status);
+  }
+  if (MPI_Finalize() != MPI_SUCCESS) {
+    return mhas_fail(error, MHAS_MPI, "MPI_Finalize failed");
+  }
+  return MHAS_OK;
+}
+
+static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
+  mhas_run_options run_options = {
+      .spec_path = words->operand,
+      .output_path = cli_value(words, OPTION_OUTPUT),
+      .resume = cli_has(words, OPTION_RESUME) || cli_has(words, OPTION_RETRY_FAILED),
+      .retry_failed = cli_has(words, OPTION_RETRY_FAILED),
+      .quiet = cli_has(words, OPTION_QUIET),
+      .limit = -1,
+  };
+  MHAS_TRY(cli_count(words, OPTION_LIMIT, &run_options.limit, error));
+  const char **overrides = NULL;
+  MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));
+  run_options.overrides = overrides;
+  run_options.override_count = cli_values(words, OPTION_SET, overrides);
+
+  const bool silent = run_options.quiet || cli_launcher_rank() != 0;
+  if (mhas_blas_setup(words->argv, silent, error) != MHAS_OK && !silent) {
+    (void)fprintf(stderr, "mhasweep: warning: slow BLAS kernels: %s\n", error->text);
+  }
+  const mhas_code code = run_sweep(&run_options, status, error);
+  mhas_free(overrides);
+  return code;
+}
+
+const cli_command cli_run = {
+    .name = "run",
+    .operand = "SPEC.yaml",
+    .summary = "run a sweep into a result file, on one process or under mpirun or srun",
+    .description =
+        "Runs every point of a sweep file and writes each result into one HDF5 file as soon as it is there. Rank 0 "
+        "hands out the points, the other ranks work, so P cores are filled by P + 1 ranks; a single process does "
+        "everything itself.\n\n"
+        "SIGINT, SIGTERM or SIGUSR1 stop the sweep: no new points start, running ones end or are given up, the file is "
+        "complete, and --resume goes on. A second signal does not wait for running points.",
+    .options = options,
+    .option_count = OPTION_COUNT,
+    .examples =
+        "  mhasweep run sweep.yaml\n"
+        "  mpirun -n 5 mhasweep run sweep.yaml -o results/sweep.h5\n"
+        "  srun -n 65 mhasweep run sweep.yaml --resume\n"
+        "  mhasweep run sweep.yaml --set seed=7 --set 'heads=[1, 2, 4]' -o seed7.h5\n",
+    .statuses =
+        "   0  every point is done\n"
+        "   1  the run broke (I/O, MPI, out of memory); what was done is in the file\n"
+        "   2  the command line or the sweep file is wrong; nothing was written\n"
+        "   3  finished, and some points failed (they are in the file, with the reason)\n"
+        "  75  stopped early on request (signal, time limit or --limit); --resume goes on\n",
+    .under_mpi = true,
+    .run = run,
+};

@@ -1,0 +1,274 @@
+/* The table of points, and the page of one point, for people. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/show.h"
+
+enum { GAP = 2, RECORDS_SHOWN = 10 };
+
+void show_cell(const show_column *column, int64_t row, char cell[SHOW_CELL]) {
+  if (column->texts != NULL) {
+    const char *text = column->texts[row];
+    (void)snprintf(cell, SHOW_CELL, "%s", text[0] == '\0' ? "-" : text);
+    for (char *byte = cell; *byte != '\0'; byte++) {
+      *byte = (unsigned char)*byte < ' ' || *byte == 0x7F ? ' ' : *byte; /* no steering of the terminal by a file */
+    }
+    return;
+  }
+  const double number = column->numbers[row];
+  const mhas_variable *facts = column->facts;
+  if (isnan(number)) {
+    (void)snprintf(cell, SHOW_CELL, "-");
+  } else if (number >= 0 && number < facts->word_count) {
+    (void)snprintf(cell, SHOW_CELL, "%s", facts->words[(int)number]);
+  } else {
+    (void)snprintf(cell, SHOW_CELL, facts->type == MHAS_REAL ? "%.5g" : "%.0f", number);
+  }
+}
+
+/* ---- which columns ---- */
+
+/* The name, and the unit where it is not a pure number. */
+static void title_of(const show_column *column, char title[SHOW_CELL]) {
+  const char *unit = column->facts->unit;
+  const bool pure = unit == NULL || unit[0] == '\0' || strcmp(unit, "1") == 0;
+  (void)snprintf(title, SHOW_CELL, pure ? "%s" : "%s [%s]", column->facts->name, unit);
+}
+
+/* Axes and results, then the status; of failed points the reason, and no results. */
+static bool belongs(const show *self, const show_column *column, bool only_failed) {
+  if (column == self->status) {
+    return !only_failed;
+  }
+  if (column == self->error) {
+    return only_failed;
+  }
+  return column->facts->is_axis || (column->facts->role == MHAS_ROLE_RESULT && !only_failed);
+}
+
+/* A choice of columns, in the order they are printed. */
+typedef struct layout {
+  show_column **columns;
+  int count;
+  int point_width;
+} layout;
+
+static void choose(show *self, bool only_failed, layout *out) {
+  show_column *last = only_failed ? self->error : self->status;
+  for (int i = 0; i < self->column_count; i++) {
+    if (&self->columns[i] != last && belongs(self, &self->columns[i], only_failed)) {
+      out->columns[out->count++] = &self->columns[i];
+    }
+  }
+  out->columns[out->count++] = last;
+}
+
+/* Leaves out results (they stand behind the axes), the last first, until a row fits the terminal; tells which. */
+static mhas_code fit(layout *out, mhas_text *left_out, mhas_error *error) {
+  int width = out->point_width;
+  for (int i = 0; i < out->count; i++) {
+    width += GAP + out->columns[i]->width;
+  }
+  const int last = out->count - 1;
+  int kept = last;
+  while (kept > 0 && width > cli_width() && out->columns[kept - 1]->facts->role == MHAS_ROLE_RESULT) {
+    kept--;
+    width -= GAP + out->columns[kept]->width;
+  }
+  for (int i = kept; i < last; i++) {
+    mhas_text_append(left_out, "%s%s", i == kept ? "" : ", ", out->columns[i]->facts->name);
+  }
+  out->columns[kept] = out->columns[last];
+  out->count = kept + 1;
+  return left_out->failed ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory while making a table") : MHAS_OK;
+}
+
+/* ---- rows ---- */
+
+typedef void row_action(const layout *chosen, int64_t point, int64_t row);
+
+/* Goes over the first `most` points that are wanted. */
+static mhas_code for_each_row(show *self, const layout *chosen, bool only_failed, int64_t most, row_action *action,
+                              mhas_error *error) {
+  int64_t seen = 0;
+  for (int64_t first = 0; first < self->points && seen < most && !ferror(stdout); first += SHOW_BLOCK) {
+    const int64_t count = self->points - first < SHOW_BLOCK ? self->points - first : SHOW_BLOCK;
+    MHAS_TRY(show_load(self, first, count, error));
+    for (int64_t row = 0; row < count && seen < most; row++) {
+      if (!only_failed || self->status->numbers[row] == MHAS_FAILED) {
+        action(chosen, first + row, row);
+        seen++;
+      }
+    }
+  }
+  return MHAS_OK;
+}
+
+static void widen(const layout *chosen, int64_t point, int64_t row) {
+  (void)point;
+  char cell[SHOW_CELL];
+  for (int i = 0; i < chosen->count; i++) {
+    show_cell(chosen->columns[i], row, cell);
+    const int width = cli_text_width(cell);
+    chosen->columns[i]->width = width > chosen->columns[i]->width ? width : chosen->columns[i]->width;
+  }
+}
+
+static const char *status_colour(double status) {
+  if (status == MHAS_DONE) {
+    return "\033[32m";
+  }
+  return status == MHAS_FAILED ? "\033[31m" : "\033[33m";
+}
+
+/* Numbers to the right; words of the last column (status, reason) to the left, with nothing behind them. */
+static void print_row(const layout *chosen, int64_t point, int64_t row) {
+  char cell[SHOW_CELL];
+  (void)printf("%*" PRId64, chosen->point_width, point);
+  for (int i = 0; i + 1 < chosen->count; i++) {
+    show_cell(chosen->columns[i], row, cell);
+    (void)printf("%*s%s", GAP + chosen->columns[i]->width - cli_text_width(cell), "", cell);
+  }
+  const show_column *last = chosen->columns[chosen->count - 1];
+  show_cell(last, row, cell);
+  if (last->numbers != NULL && cli_colour()) {
+    (void)printf("%*s%s%s\033[0m\n", GAP, "", status_colour(last->numbers[row]), cell);
+  } else {
+    (void)printf("%*s%s\n", GAP, "", cell);
+  }
+}
+
+static void print_titles(const layout *chosen) {
+  char title[SHOW_CELL];
+  (void)printf("%*s", chosen->point_width, "point");
+  for (int i = 0; i < chosen->count; i++) {
+    title_of(chosen->columns[i], title);
+    const bool last = i + 1 == chosen->count;
+    (void)printf("%*s%s", last ? GAP : GAP + chosen->columns[i]->width - cli_text_width(title), "", title);
+  }
+  (void)putchar('\n');
+}
+
+static void start_widths(const show *self, layout *chosen) {
+  char text[SHOW_CELL];
+  chosen->point_width = snprintf(text, sizeof text, "%" PRId64, self->points - 1);
+  chosen->point_width = chosen->point_width < (int)strlen("point") ? (int)strlen("point") : chosen->point_width;
+  for (int i = 0; i < chosen->count; i++) {
+    title_of(chosen->columns[i], text);
+    chosen->columns[i]->width = cli_text_width(text);
+  }
+}
+
+/* Twice over the file: once for the widths, once to print, so that no table has to fit into memory. */
+mhas_code show_table(show *self, bool only_failed, int64_t most, mhas_error *error) {
+  layout chosen = {0};
+  mhas_text left_out = {0};
+  MHAS_TRY(mhas_alloc(&chosen.columns, (size_t)self->column_count, sizeof *chosen.columns, "the columns", error));
+  choose(self, only_failed, &chosen);
+  start_widths(self, &chosen);
+  mhas_code code = for_each_row(self, &chosen, only_failed, most, widen, error);
+  if (code == MHAS_OK && cli_on_terminal()) {
+    code = fit(&chosen, &left_out, error);
+  }
+  if (code == MHAS_OK) {
+    print_titles(&chosen);
+    code = for_each_row(self, &chosen, only_failed, most, print_row, error);
+  }
+  if (code == MHAS_OK && left_out.length > 0) {
+    (void)printf("(no room for %s: see --point, --json or export)\n", mhas_text_string(&left_out));
+  }
+  mhas_text_free(&left_out);
+  mhas_free(chosen.columns);
+  return code;
+}
+
+/* ---- one point ---- */
+
+static mhas_code print_role(const show *self, int role, const char *title, mhas_error *error) {
+  (void)printf("\n%s:\n", title);
+  cli_table table = {.columns = 3, .right = {false, true, false}};
+  char cell[SHOW_CELL];
+  for (int i = 0; i < self->column_count; i++) {
+    const show_column *column = &self->columns[i];
+    if ((int)column->facts->role != role || column == self->error) {
+      continue;
+    }
+    show_cell(column, 0, cell);
+    const char *unit = column->facts->unit;
+    const bool pure = unit == NULL || unit[0] == '\0' || strcmp(unit, "1") == 0 || strcmp(cell, "-") == 0;
+    cli_table_cell(&table, "%s", column->facts->name);
+    cli_table_cell(&table, pure ? "%s" : "%s %s", cell, unit);
+    cli_table_cell(&table, "%s", column->facts->meaning == NULL ? "" : column->facts->meaning);
+  }
+  return cli_table_print(&table, 2, error);
+}
+
+/* Entries that are there: up to the last one that has a number in any curve. */
+static int64_t records_used(const float *curves, int curve_count, int64_t capacity) {
+  int64_t used = 0;
+  for (int curve = 0; curve < curve_count; curve++) {
+    for (int64_t i = used; i < capacity; i++) {
+      used = isnan(curves[curve * capacity + i]) ? used : i + 1;
+    }
+  }
+  return used;
+}
+
+static void print_curves(const show *self, const float *curves, int curve_count, int64_t capacity) {
+  const int64_t used = records_used(curves, curve_count, capacity);
+  const int64_t first = used > RECORDS_SHOWN ? used - RECORDS_SHOWN : 0;
+  if (used == 0) {
+    return;
+  }
+  (void)printf("\nCurves, %" PRId64 " records%s:\n", used, first > 0 ? ", the last of them" : "");
+  for (int curve = 0; curve < curve_count; curve++) {
+    (void)printf("%14s", mhas_reader_curve_name(self->reader, curve));
+  }
+  (void)putchar('\n');
+  for (int64_t i = first; i < used; i++) {
+    for (int curve = 0; curve < curve_count; curve++) {
+      const float value = curves[curve * capacity + i];
+      if (isnan(value)) {
+        (void)printf("%14s", "-");
+      } else {
+        (void)printf("%14.7g", (double)value);
+      }
+    }
+    (void)putchar('\n');
+  }
+}
+
+static mhas_code read_and_print_curves(show *self, int64_t point, mhas_error *error) {
+  const int curve_count = mhas_reader_curve_count(self->reader);
+  const int64_t capacity = mhas_reader_records(self->reader);
+  if (curve_count == 0 || capacity == 0) {
+    return MHAS_OK;
+  }
+  float *curves = NULL;
+  MHAS_TRY(mhas_alloc(&curves, (size_t)curve_count * (size_t)capacity, sizeof *curves, "the curves", error));
+  mhas_code code = MHAS_OK;
+  for (int curve = 0; curve < curve_count && code == MHAS_OK; curve++) {
+    code = mhas_reader_curve(self->reader, curve, point, curves + curve * capacity, error);
+  }
+  if (code == MHAS_OK) {
+    print_curves(self, curves, curve_count, capacity);
+  }
+  mhas_free(curves);
+  return code;
+}
+
+mhas_code show_point(show *self, int64_t point, mhas_error *error) {
+  MHAS_TRY(show_load(self, point, 1, error));
+  char cell[SHOW_CELL];
+  show_cell(self->status, 0, cell);
+  (void)printf("%s: point %" PRId64 ", %s\n", self->path, point, cell);
+  if (self->error->texts[0][0] != '\0') {
+    show_cell(self->error, 0, cell);
+    (void)printf("\nReason: %s\n", cell);
+  }
+  MHAS_TRY(print_role(self, MHAS_ROLE_PARAMETER, "Parameters", error));
+  MHAS_TRY(print_role(self, MHAS_ROLE_RESULT, "Results", error));
+  MHAS_TRY(print_role(self, MHAS_ROLE_RUN, "Run", error));
+  return read_and_print_curves(self, point, error);
+}

@@ -1,0 +1,138 @@
+/*
+ * mhas_farm_run: the ranks gather, each plays its role, all learn how it ended.
+ */
+#include <string.h>
+
+#include "farm/roles.h"
+#include "farm/scheduler.h"
+
+static const double LOOK_SECONDS = 0.05; /* between two real looks of a running work */
+static const double PROGRESS_SECONDS = 0.1;
+
+/* ---- what the work may ask ---- */
+
+static void look_around(mhas_farm_control *control) {
+  const double now = mhas_now();
+  if (now >= control->next_look) {
+    control->next_look = now + LOOK_SECONDS;
+    control->look(control, now);
+  }
+}
+
+bool mhas_farm_stopping(mhas_farm_control *control) {
+  look_around(control);
+  return control->draining;
+}
+
+bool mhas_farm_give_up(mhas_farm_control *control) {
+  look_around(control);
+  return control->abandoning;
+}
+
+/* ---- shared by the roles ---- */
+
+mhas_code mhas_farm_work_on(mhas_farm *farm, const int64_t *rows, int64_t count, mhas_farm_control *control,
+                            mhas_error *error) {
+  memset(farm->outcome, MHAS_PENDING, (size_t)count);
+  return farm->work->run(farm->work->context, rows, count, control, farm->outcome, error);
+}
+
+mhas_code mhas_farm_end_chunk(mhas_farm *farm, int worker, int64_t count, int64_t given, mhas_error *reason) {
+  const double now = mhas_now();
+  const mhas_code code = mhas_scheduler_ended(farm->scheduler, worker, now, farm->outcome, count, reason);
+  if (code != MHAS_OK) {
+    mhas_scheduler_stop(farm->scheduler);
+    memset(farm->outcome, MHAS_PENDING, (size_t)given);
+    (void)mhas_scheduler_ended(farm->scheduler, worker, now, farm->outcome, given, NULL); /* it has given them */
+  }
+  return code;
+}
+
+void mhas_farm_tell(mhas_farm *farm, double now, bool last) {
+  if (farm->options->progress != NULL && (last || now >= farm->next_progress)) {
+    farm->next_progress = now + PROGRESS_SECONDS;
+    mhas_farm_state state;
+    mhas_scheduler_state(farm->scheduler, now, &state);
+    farm->options->progress(farm->options->progress_context, &state, last);
+  }
+}
+
+/* ---- running ---- */
+
+static mhas_code gather(MPI_Comm comm, mhas_farm *farm, mhas_error *error) {
+  static const char doing[] = "gather the ranks";
+  MPI_Request request = MPI_REQUEST_NULL;
+  MHAS_TRY(mhas_mpi_check(MPI_Comm_idup(comm, &farm->comm, &request), doing, error));
+  MHAS_TRY(mhas_wait_asleep(&request, doing, error));
+  MHAS_TRY(mhas_mpi_check(MPI_Comm_set_errhandler(farm->comm, MPI_ERRORS_RETURN), doing, error));
+  MHAS_TRY(mhas_mpi_check(MPI_Comm_rank(farm->comm, &farm->rank), doing, error));
+  return mhas_mpi_check(MPI_Comm_size(farm->comm, &farm->size), doing, error);
+}
+
+/* What can fail on one rank alone, before any work goes out. */
+static mhas_code prepare(mhas_farm *farm, const int64_t *rows, const float *flops, int64_t count, mhas_error *error) {
+  const size_t most = (size_t)farm->chunk_most;
+  MHAS_TRY(mhas_alloc(&farm->outcome, most, sizeof *farm->outcome, "a chunk's outcome", error));
+  if (farm->rank != 0) {
+    return mhas_alloc(&farm->rows, most, sizeof *farm->rows, "a chunk's rows", error);
+  }
+  const int workers = farm->size == 1 ? 1 : farm->size - 1;
+  const size_t sends = (size_t)workers * MHAS_ORDER_TAGS;
+  MHAS_TRY(mhas_alloc(&farm->given, (size_t)workers, sizeof *farm->given, "the master's workers", error));
+  MHAS_TRY(mhas_alloc(&farm->requests, sends, sizeof *farm->requests, "the master's messages", error));
+  for (size_t i = 0; i < sends; i++) {
+    farm->requests[i] = MPI_REQUEST_NULL;
+  }
+  const mhas_schedule_options *schedule = &farm->options->schedule;
+  return mhas_scheduler_create(rows, flops, count, workers, schedule, &farm->scheduler, error);
+}
+
+static mhas_code play(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
+  if (farm->size == 1) {
+    mhas_farm_loner(farm, verdict);
+    return MHAS_OK;
+  }
+  MHAS_TRY(farm->rank == 0 ? mhas_farm_master(farm, verdict, error) : mhas_farm_worker(farm, error));
+  return mhas_share(farm->comm, verdict, (int)sizeof *verdict, error);
+}
+
+/* Fails only if the ranks cannot talk; all else is in the verdict, the same on all of them. */
+static mhas_code run_together(mhas_farm *farm, const int64_t *rows, const float *flops, int64_t count,
+                              mhas_verdict *verdict, mhas_error *error) {
+  MHAS_TRY(mhas_share(farm->comm, &farm->chunk_most, (int)sizeof farm->chunk_most, error));
+  verdict->error.code = prepare(farm, rows, flops, count, &verdict->error);
+  MHAS_TRY(mhas_agree(farm->comm, &verdict->error, error));
+  if (verdict->error.code == MHAS_OK) {
+    MHAS_TRY(play(farm, verdict, error));
+  }
+  return mhas_mpi_check(MPI_Comm_free(&farm->comm), "part the ranks", error);
+}
+
+mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, int64_t count,
+                        const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
+                        mhas_error *error) {
+  mhas_farm farm = {.work = work};
+  mhas_verdict verdict;
+  memset(&verdict, 0, sizeof verdict);
+  memset(state, 0, sizeof *state);
+  MHAS_TRY(gather(comm, &farm, error));
+  if (farm.rank == 0) {
+    farm.options = options;
+    farm.stopping.grace_seconds = options->grace_seconds;
+    farm.chunk_most = mhas_schedule_defaults(&options->schedule).chunk_most;
+  }
+  mhas_code code = run_together(&farm, rows, flops, count, &verdict, error);
+  if (code == MHAS_OK) {
+    *state = verdict.state;
+    code = verdict.error.code;
+    if (code != MHAS_OK && error != NULL) {
+      *error = verdict.error;
+    }
+  }
+  mhas_scheduler_destroy(farm.scheduler);
+  mhas_free(farm.outcome);
+  mhas_free(farm.rows);
+  mhas_free(farm.given);
+  mhas_free(farm.requests);
+  return code;
+}

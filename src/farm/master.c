@@ -1,0 +1,214 @@
+/*
+ * The master: hands out rows, hears how they ended, spreads a stop, and sleeps in between.
+ */
+#include <string.h>
+
+#include "farm/roles.h"
+
+static const double LONGEST_NAP = 2e-3; /* a worker with nothing to do waits for so long at most */
+
+static const double WATCH_SECONDS = 0.01;
+
+typedef struct master {
+  mhas_farm *farm;
+  int workers, busy, parted;
+  int signals;          /* the most that any one rank has caught */
+  mhas_stop_level told; /* what the workers know */
+  double next_watch;    /* when to think of stopping again */
+  mhas_error broken;    /* the first reason why the run is broken */
+} master;
+
+/* ---- to the workers ---- */
+
+/* Sends without waiting for the worker to listen; `data` must stay until it has. */
+static mhas_code send_order(master *self, int worker, int tag, const int64_t *data, int64_t count, mhas_error *error) {
+  MPI_Request *request = &self->farm->requests[worker * MHAS_ORDER_TAGS + tag];
+  int narrow = 0;
+  MHAS_TRY(mhas_narrow(count, "a chunk", &narrow, error));
+  return mhas_mpi_check(MPI_Isend(data, narrow, MPI_INT64_T, worker + 1, tag, self->farm->comm, request),
+                        "send an order", error);
+}
+
+static mhas_code send_to_all(master *self, int tag, mhas_error *error) {
+  for (int worker = 0; worker < self->workers; worker++) {
+    MHAS_TRY(send_order(self, worker, tag, NULL, 0, error));
+  }
+  return MHAS_OK;
+}
+
+static mhas_code hand_out(master *self, int worker, mhas_error *error) {
+  int64_t count = 0;
+  const int64_t *rows = mhas_scheduler_next(self->farm->scheduler, worker, mhas_now(), &count);
+  self->farm->given[worker] = count;
+  if (count == 0) {
+    return MHAS_OK;
+  }
+  self->busy++;
+  return send_order(self, worker, MHAS_TAG_ROWS, rows, count, error);
+}
+
+/* ---- from the workers ---- */
+
+static void hear_signals(master *self, int signals) {
+  if (signals > self->signals) {
+    self->signals = signals;
+    self->next_watch = 0.0;
+  }
+}
+
+static void break_run(master *self, const mhas_error *reason, int worker) {
+  if (self->broken.code == MHAS_OK) {
+    self->broken = *reason;
+    (void)mhas_error_context(&self->broken, "rank %d", worker + 1);
+  }
+  mhas_scheduler_stop(self->farm->scheduler);
+  self->next_watch = 0.0;
+}
+
+/* With the outcome in farm->outcome. */
+static mhas_code end_chunk(master *self, int worker, int64_t count, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  /* The worker has its rows, so this returns at once; it frees the request. */
+  MHAS_TRY(mhas_mpi_check(MPI_Wait(&farm->requests[worker * MHAS_ORDER_TAGS + MHAS_TAG_ROWS], MPI_STATUS_IGNORE),
+                          "complete an order", error));
+  mhas_error nonsense;
+  if (mhas_farm_end_chunk(farm, worker, count, farm->given[worker], &nonsense) != MHAS_OK) {
+    break_run(self, &nonsense, worker);
+  }
+  self->busy--;
+  return hand_out(self, worker, error);
+}
+
+static mhas_code take_ended(master *self, int worker, int bytes, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  if (bytes > farm->chunk_most) {
+    return mhas_fail(error, MHAS_MPI, "rank %d sent an answer of %d bytes", worker + 1, bytes);
+  }
+  MHAS_TRY(mhas_mpi_check(
+      MPI_Recv(farm->outcome, bytes, MPI_BYTE, worker + 1, MHAS_TAG_ENDED, farm->comm, MPI_STATUS_IGNORE),
+      "take an answer", error));
+  return end_chunk(self, worker, bytes, error);
+}
+
+static mhas_code take_broken(master *self, int worker, mhas_error *error) {
+  mhas_error reason;
+  MHAS_TRY(mhas_mpi_check(
+      MPI_Recv(&reason, (int)sizeof reason, MPI_BYTE, worker + 1, MHAS_TAG_BROKEN, self->farm->comm, MPI_STATUS_IGNORE),
+      "take an error", error));
+  break_run(self, &reason, worker);
+  memset(self->farm->outcome, MHAS_PENDING, (size_t)self->farm->given[worker]);
+  return end_chunk(self, worker, self->farm->given[worker], error);
+}
+
+static mhas_code take_signals(master *self, int worker, mhas_error *error) {
+  int signals = 0;
+  MHAS_TRY(mhas_mpi_check(MPI_Recv(&signals, (int)sizeof signals, MPI_BYTE, worker + 1, MHAS_TAG_SIGNALS,
+                                   self->farm->comm, MPI_STATUS_IGNORE),
+                          "take a signal", error));
+  hear_signals(self, signals);
+  return MHAS_OK;
+}
+
+static mhas_code take_parted(master *self, int worker, mhas_error *error) {
+  self->parted++;
+  return mhas_mpi_check(MPI_Recv(NULL, 0, MPI_BYTE, worker + 1, MHAS_TAG_PARTED, self->farm->comm, MPI_STATUS_IGNORE),
+                        "part", error);
+}
+
+/* One message, if there is one, in order of arrival. */
+static mhas_code take_message(master *self, bool *there, mhas_error *error) {
+  MPI_Status status;
+  int flag = 0;
+  int bytes = 0;
+  MHAS_TRY(mhas_mpi_check(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, self->farm->comm, &flag, &status),
+                          "listen to the workers", error));
+  *there = flag != 0;
+  if (!*there) {
+    return MHAS_OK;
+  }
+  MHAS_TRY(mhas_mpi_check(MPI_Get_count(&status, MPI_BYTE, &bytes), "measure an answer", error));
+  const int worker = status.MPI_SOURCE - 1;
+  switch (status.MPI_TAG) {
+    case MHAS_TAG_ENDED: return take_ended(self, worker, bytes, error);
+    case MHAS_TAG_BROKEN: return take_broken(self, worker, error);
+    case MHAS_TAG_SIGNALS: return take_signals(self, worker, error);
+    case MHAS_TAG_PARTED: return take_parted(self, worker, error);
+    default: return mhas_fail(error, MHAS_MPI, "rank %d sent a message with tag %d", status.MPI_SOURCE, status.MPI_TAG);
+  }
+}
+
+/* ---- the loop ---- */
+
+/* Finds out whether to stop, and tells the workers once for each level. */
+static mhas_code spread_stop(master *self, double now, mhas_error *error) {
+  mhas_scheduler *scheduler = self->farm->scheduler;
+  mhas_farm_state state;
+  mhas_scheduler_state(scheduler, now, &state);
+  mhas_stop_level level = mhas_stopping_level(&self->farm->stopping, self->signals, now);
+  if (level > MHAS_STOP_NONE) {
+    mhas_scheduler_stop(scheduler);
+  } else if (state.too_many_failures) {
+    level = MHAS_STOP_DRAIN;
+  }
+  if (self->broken.code != MHAS_OK) {
+    level = MHAS_STOP_ABANDON;
+  }
+  if (level <= self->told) {
+    return MHAS_OK;
+  }
+  self->told = level;
+  return send_to_all(self, level == MHAS_STOP_DRAIN ? MHAS_TAG_DRAIN : MHAS_TAG_ABANDON, error);
+}
+
+static mhas_code watch(master *self, mhas_error *error) {
+  const double now = mhas_now();
+  hear_signals(self, mhas_signals_count());
+  if (now >= self->next_watch) {
+    self->next_watch = now + WATCH_SECONDS;
+    MHAS_TRY(spread_stop(self, now, error));
+  }
+  mhas_farm_tell(self->farm, now, false);
+  return MHAS_OK;
+}
+
+/* Takes a message or a nap. */
+static mhas_code attend(master *self, mhas_nap *nap, mhas_error *error) {
+  bool there = false;
+  MHAS_TRY(take_message(self, &there, error));
+  if (there) {
+    mhas_nap_reset(nap);
+  } else {
+    mhas_nap_take(nap);
+  }
+  return MHAS_OK;
+}
+
+static mhas_code serve(master *self, mhas_error *error) {
+  mhas_nap nap = {.most = LONGEST_NAP};
+  MHAS_TRY(watch(self, error));
+  for (int worker = 0; worker < self->workers; worker++) {
+    MHAS_TRY(hand_out(self, worker, error));
+  }
+  while (self->busy > 0) {
+    MHAS_TRY(watch(self, error));
+    MHAS_TRY(attend(self, &nap, error));
+  }
+  MHAS_TRY(send_to_all(self, MHAS_TAG_FINISH, error));
+  while (self->parted < self->workers) { /* words of late signals must not be left lying around */
+    MHAS_TRY(attend(self, &nap, error));
+  }
+  for (int i = 0; i < self->workers * MHAS_ORDER_TAGS; i++) {
+    MHAS_TRY(mhas_wait_asleep(&self->farm->requests[i], "complete an order", error));
+  }
+  return MHAS_OK;
+}
+
+mhas_code mhas_farm_master(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
+  master self = {.farm = farm, .workers = farm->size - 1, .broken.code = MHAS_OK};
+  const mhas_code code = serve(&self, error);
+  const double now = mhas_now();
+  mhas_scheduler_state(farm->scheduler, now, &verdict->state);
+  verdict->error = self.broken;
+  mhas_farm_tell(farm, now, true);
+  return code;
+}

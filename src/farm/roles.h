@@ -1,0 +1,82 @@
+/*
+ * What the farm's roles share: the master (rank 0 of many), the workers (all others), the loner (the only rank).
+ *
+ * A chunk is one message each way: the rows to a worker, a status each back. Between them a worker may hear of a stop,
+ * and the master of a signal. Private to the farm.
+ */
+#ifndef MHASWEEP_FARM_ROLES_H
+#define MHASWEEP_FARM_ROLES_H
+
+#include "farm/stopping.h"
+#include "farm/talk.h"
+#include "mhasweep/farm.h"
+
+/* To a worker. */
+enum {
+  MHAS_TAG_ROWS,    /* int64 each: run these */
+  MHAS_TAG_DRAIN,   /* empty: start no further row */
+  MHAS_TAG_ABANDON, /* empty: leave the running row too */
+  MHAS_TAG_FINISH,  /* empty: the farm is done */
+  MHAS_ORDER_TAGS
+};
+
+/* To the master. */
+enum {
+  MHAS_TAG_ENDED = MHAS_ORDER_TAGS, /* bytes: a mhas_status for each row of the chunk */
+  MHAS_TAG_BROKEN,                  /* a mhas_error: the run is broken */
+  MHAS_TAG_SIGNALS,                 /* int: how many signals this rank has caught so far */
+  MHAS_TAG_PARTED                   /* empty: the answer to FINISH, after which nothing more will come */
+};
+
+typedef struct mhas_farm {
+  MPI_Comm comm; /* ours alone; its errors return */
+  int rank, size;
+  const mhas_farm_work *work;
+  int64_t chunk_most;
+  uint8_t *outcome; /* [chunk_most] */
+  int64_t *rows;    /* [chunk_most]; a worker's */
+
+  /* The master's and the loner's. */
+  const mhas_farm_options *options;
+  mhas_scheduler *scheduler;
+  mhas_stopping stopping;
+  double next_progress;
+
+  /* The master's alone. */
+  int64_t *given;        /* [workers]: rows of the chunk that each one has */
+  MPI_Request *requests; /* [workers][MHAS_ORDER_TAGS]: sends under way */
+} mhas_farm;
+
+struct mhas_farm_control {
+  double next_look;
+  bool draining, abandoning; /* abandoning implies draining */
+  void (*look)(mhas_farm_control *control, double now);
+  void *role;
+};
+
+/* How it ended, the same on every rank. error.code is MHAS_OK unless the run is broken. */
+typedef struct mhas_verdict {
+  mhas_farm_state state;
+  mhas_error error;
+} mhas_verdict;
+
+/* Each returns only what went wrong between the ranks; the rest is in the verdict, which the master and the loner fill.
+ */
+mhas_code mhas_farm_master(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error);
+mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error);
+void mhas_farm_loner(mhas_farm *farm, mhas_verdict *verdict);
+
+/* Runs a chunk into farm->outcome, whatever does not get there being pending. */
+mhas_code mhas_farm_work_on(mhas_farm *farm, const int64_t *rows, int64_t count, mhas_farm_control *control,
+                            mhas_error *error);
+
+/*
+ * Tells the scheduler of the `count` outcomes in farm->outcome of a worker that was given `given` rows. If they make no
+ * sense, the rows stay pending, nothing more goes out, and the reason is returned.
+ */
+mhas_code mhas_farm_end_chunk(mhas_farm *farm, int worker, int64_t count, int64_t given, mhas_error *reason);
+
+/* Tells the caller of the farm how far it is, if it is time to. */
+void mhas_farm_tell(mhas_farm *farm, double now, bool last);
+
+#endif

@@ -1,0 +1,164 @@
+#include "farm/row_work.h"
+
+/* However long a chunk turns out to be, a finished row reaches the file about this soon. */
+static const double flush_seconds = 1.0;
+
+struct mhas_row_work {
+  mhas_sweep *sweep;
+  const mhas_rows *rows;
+  mhas_store *store;
+  const mhas_experiment *experiment;
+  mhas_value *values; /* of the point that runs */
+  mhas_row row;       /* reused by every point */
+  mhas_store_keep keep;
+};
+
+mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, mhas_row_work **work,
+                               mhas_error *error) {
+  mhas_row_work *made = NULL;
+  MHAS_TRY(mhas_alloc(&made, 1, sizeof *made, "the work of a rank", error));
+  made->sweep = sweep;
+  made->rows = rows;
+  made->store = store;
+  made->experiment = mhas_sweep_experiment(sweep);
+  made->keep.store = store;
+  const unsigned wanted = mhas_sweep_store(sweep);
+  mhas_row *row = &made->row;
+  row->record_capacity = mhas_store_record_capacity(store);
+  row->spectrum_capacity = mhas_store_spectrum_capacity(store);
+  if ((wanted & (MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z)) != 0) {
+    row->keep = mhas_store_keep_array;
+    row->keep_context = &made->keep;
+  }
+  const size_t parameters = (size_t)made->experiment->parameter_count;
+  const size_t results = (size_t)made->experiment->result_count;
+  const size_t curve_cells = (size_t)made->experiment->curve_count * (size_t)row->record_capacity;
+  mhas_code code = mhas_alloc(&made->values, parameters, sizeof *made->values, "a point's values", error);
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&row->results, results, sizeof *row->results, "a point's results", error);
+  }
+  if (code == MHAS_OK && curve_cells > 0) {
+    code = mhas_alloc(&row->curves, curve_cells, sizeof *row->curves, "a point's curves", error);
+  }
+  if (code == MHAS_OK && row->spectrum_capacity > 0) {
+    code =
+        mhas_alloc(&row->spectrum, (size_t)row->spectrum_capacity, sizeof *row->spectrum, "a point's spectrum", error);
+  }
+  if (code != MHAS_OK) {
+    mhas_row_work_destroy(made);
+    return code;
+  }
+  *work = made;
+  return MHAS_OK;
+}
+
+void mhas_row_work_destroy(mhas_row_work *work) {
+  if (work == NULL) {
+    return;
+  }
+  mhas_free(work->values);
+  mhas_free(work->row.results);
+  mhas_free(work->row.curves);
+  mhas_free(work->row.spectrum);
+  mhas_free(work);
+}
+
+/* What a running point may still take. */
+typedef struct allowance {
+  mhas_farm_control *control;
+  double started;
+  double seconds_most;
+} allowance;
+
+static mhas_code proceed(void *context, mhas_error *error) {
+  const allowance *allowed = context;
+  if (mhas_farm_give_up(allowed->control)) {
+    return mhas_fail(error, MHAS_STOPPED, "stopped on request");
+  }
+  if (mhas_now() - allowed->started > allowed->seconds_most) {
+    return mhas_fail(error, MHAS_LIMIT, "took longer than %g s (limits.seconds_per_point)", allowed->seconds_most);
+  }
+  return MHAS_OK;
+}
+
+static mhas_code check_memory(const mhas_row_work *work, mhas_error *error) {
+  const double most = mhas_sweep_limits(work->sweep)->memory_per_rank;
+  const double needed = work->experiment->cost(work->values).bytes;
+  if (needed > most) {
+    char need[MHAS_HUMAN_LENGTH];
+    char have[MHAS_HUMAN_LENGTH];
+    return mhas_fail(error, MHAS_LIMIT, "needs about %s of memory, more than the %s of limits.memory_per_rank",
+                     mhas_human_bytes(needed, need), mhas_human_bytes(most, have));
+  }
+  return MHAS_OK;
+}
+
+/* Computes one row into work->row. */
+static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowance *allowed, mhas_error *error) {
+  mhas_row_clear(work->experiment, &work->row);
+  work->keep.row = row_number;
+  int64_t replicate = 0;
+  bool included = false;
+  MHAS_TRY(mhas_sweep_point(work->sweep, mhas_rows_grid_index(work->rows, row_number), work->values, &replicate,
+                            &included, error));
+  MHAS_TRY(check_memory(work, error));
+  const mhas_task task = {
+      .point = {.values = work->values,
+                .random = {.seed = mhas_sweep_seed(work->sweep), .replicate = (uint32_t)replicate}},
+      .store = mhas_sweep_store(work->sweep),
+      .proceed = proceed,
+      .context = (void *)allowed,
+  };
+  return work->experiment->run(&task, &work->row, error);
+}
+
+/* Runs one row and puts how it ended into the file. Fails only if the run as a whole is broken. */
+static mhas_code run_row(mhas_row_work *work, int64_t row_number, mhas_farm_control *control, uint8_t *outcome,
+                         mhas_error *error) {
+  const allowance allowed = {
+      .control = control,
+      .started = mhas_now(),
+      .seconds_most = mhas_sweep_limits(work->sweep)->seconds_per_point,
+  };
+  mhas_error reason = {.text = ""};
+  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = 1};
+  switch (run_point(work, row_number, &allowed, &reason)) {
+    case MHAS_OK: break;
+    case MHAS_USAGE: /* an expression gave this point a value that cannot be */
+    case MHAS_NUMERIC:
+    case MHAS_LIMIT:
+    case MHAS_NO_MEMORY:
+      ended.status = MHAS_FAILED;
+      ended.reason = reason.text;
+      break;
+    case MHAS_STOPPED: ended.status = MHAS_PENDING; break;
+    case MHAS_IO:
+    case MHAS_MPI:
+    case MHAS_INTERNAL:
+    default: *error = reason; return mhas_error_context(error, "point %lld", (long long)row_number);
+  }
+  ended.seconds = mhas_now() - allowed.started;
+  *outcome = (uint8_t)ended.status;
+  return mhas_store_append(work->store, row_number, &work->row, &ended, error);
+}
+
+mhas_code mhas_row_work_run(void *context, const int64_t *rows, int64_t count, mhas_farm_control *control,
+                            uint8_t *outcome, mhas_error *error) {
+  mhas_row_work *work = context;
+  MHAS_TRY(mhas_store_begin(work->store, rows, count, error));
+  const mhas_outcome untouched = {.status = MHAS_PENDING, .reason = "", .ranks = 1};
+  double flushed = mhas_now();
+  for (int64_t i = 0; i < count; i++) {
+    if (mhas_farm_stopping(control)) {
+      outcome[i] = MHAS_PENDING;
+      MHAS_TRY(mhas_store_append(work->store, rows[i], &work->row, &untouched, error));
+    } else {
+      MHAS_TRY(run_row(work, rows[i], control, &outcome[i], error));
+    }
+    if (mhas_now() - flushed > flush_seconds) {
+      MHAS_TRY(mhas_store_flush(work->store, error));
+      flushed = mhas_now();
+    }
+  }
+  return mhas_store_flush(work->store, error);
+}

@@ -1,0 +1,326 @@
+/* A sweep from its file to its exit status. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "farm/row_work.h"
+#include "farm/run_words.h"
+#include "farm/talk.h"
+#include "mhasweep/linalg.h"
+
+enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
+
+/* Everything that a run holds; released in one place. */
+typedef struct sweep_run {
+  MPI_Comm comm;
+  int rank, size;
+  const mhas_run_options *options;
+  mhas_text path; /* of the result file */
+  mhas_text spec;
+  mhas_sweep *sweep;
+  mhas_rows *rows;
+  int lock;
+  mhas_store *store;
+  mhas_row_work *work;
+  /* rank 0: */
+  int64_t *todo;
+  float *flops;
+  int64_t todo_count;
+  bool cut; /* by --limit: some rows are left pending on purpose */
+} sweep_run;
+
+static void run_release(sweep_run *run) {
+  mhas_row_work_destroy(run->work);
+  mhas_rows_destroy(run->rows);
+  mhas_sweep_destroy(run->sweep);
+  mhas_free(run->todo);
+  mhas_free(run->flops);
+  mhas_text_free(&run->path);
+  mhas_text_free(&run->spec);
+  if (run->lock >= 0) {
+    mhas_store_unlock(run->lock);
+  }
+}
+
+/* Collective: the same answer on all ranks, an error of any of them being everybody's. */
+static mhas_code agree(MPI_Comm comm, mhas_code code, mhas_error *error) {
+  mhas_error together = {.code = code};
+  if (code != MHAS_OK) {
+    together = *error;
+  }
+  MHAS_TRY(mhas_agree(comm, &together, error));
+  if (together.code != MHAS_OK) {
+    *error = together;
+  }
+  return together.code;
+}
+
+/* ---- the sweep file, read once and understood by every rank ------------------- */
+
+/* out.h5 for out.yaml, in the folder where the program runs. */
+static void default_path(const char *spec_path, mhas_text *path) {
+  const char *slash = strrchr(spec_path, '/');
+  const char *name = slash == NULL ? spec_path : slash + 1;
+  const char *dot = strrchr(name, '.');
+  const bool yaml = dot != NULL && dot != name && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+  mhas_text_append_bytes(path, name, yaml ? (size_t)(dot - name) : strlen(name));
+  mhas_text_append(path, ".h5");
+}
+
+static mhas_code share_text(MPI_Comm comm, int rank, mhas_text *text, mhas_error *error) {
+  uint64_t length = text->length;
+  MHAS_TRY(mhas_share(comm, &length, (int)sizeof length, error));
+  char *bytes = NULL;
+  mhas_code code = mhas_alloc(&bytes, length + 1, 1, "the sweep file's text", error);
+  MHAS_TRY(agree(comm, code, error));
+  if (rank == 0) {
+    memcpy(bytes, mhas_text_string(text), length);
+  }
+  code = mhas_share(comm, bytes, (int)length, error);
+  if (code == MHAS_OK && rank != 0) {
+    mhas_text_append_bytes(text, bytes, length);
+  }
+  mhas_free(bytes);
+  return code;
+}
+
+static mhas_code read_sweep(sweep_run *run, mhas_text *report, mhas_error *error) {
+  const mhas_run_options *options = run->options;
+  mhas_code code = MHAS_OK;
+  if (run->rank == 0) {
+    code = mhas_text_read_file(options->spec_path, MHAS_SWEEP_BYTES_MOST, &run->spec, error);
+    if (code == MHAS_IO) {
+      code = MHAS_USAGE; /* a sweep file that cannot be read is the user's error, not the run's */
+      error->code = code;
+    }
+  }
+  MHAS_TRY(agree(run->comm, code, error));
+  MHAS_TRY(share_text(run->comm, run->rank, &run->spec, error));
+  code = mhas_sweep_parse(options->spec_path, mhas_text_string(&run->spec), run->spec.length, options->overrides,
+                          options->override_count, &run->sweep, report);
+  if (code != MHAS_OK) {
+    mhas_fail(error, code, "the sweep file is wrong"); /* the report has the details */
+  }
+  MHAS_TRY(agree(run->comm, code, error));
+  return agree(run->comm, mhas_rows_create(run->sweep, &run->rows, error), error);
+}
+
+/* ---- the result file, made or taken up again by rank 0 -------------------------- */
+
+static mhas_code refuse_existing(const char *path, mhas_error *error) {
+  mhas_tally tally;
+  mhas_error reading;
+  if (mhas_tally_file(path, &tally, &reading) != MHAS_OK) {
+    return mhas_fail(error, MHAS_USAGE, "%s exists and is never overwritten (%s); choose another file with -o", path,
+                     reading.text);
+  }
+  return mhas_fail(error, MHAS_USAGE,
+                   "%s exists and is never overwritten: it holds %" PRId64 " done, %" PRId64 " failed and %" PRId64
+                   " open points; --resume goes on with it, -o names another file",
+                   path, tally.done, tally.failed, tally.pending + tally.running);
+}
+
+static mhas_code create_file(sweep_run *run, mhas_error *error) {
+  char mpi_library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MHAS_TRY(mhas_mpi_check(MPI_Get_library_version(mpi_library, &length), "learn the version of MPI", error));
+  const char *job = getenv("SLURM_JOB_ID");
+  const mhas_provenance provenance = {
+      .version = mhas_version(),
+      .git_commit = mhas_git_commit(),
+      .mpi_library = mpi_library,
+      .blas_library = mhas_blas_library(),
+      .blas_core = mhas_blas_core(),
+      .slurm_job_id = job == NULL ? "" : job,
+      .mpi_size = run->size,
+  };
+  mhas_plan plan;
+  MHAS_TRY(mhas_sweep_plan(run->sweep, true, &plan, error));
+  return mhas_store_create(run->path.data, run->sweep, run->rows, &plan, &provenance, error);
+}
+
+/* The rows that are still to be run, and what each is expected to cost. */
+static mhas_code list_todo(sweep_run *run, const uint8_t *status, mhas_error *error) {
+  const mhas_experiment *experiment = mhas_sweep_experiment(run->sweep);
+  const int64_t count = mhas_rows_count(run->rows);
+  mhas_value *values = NULL;
+  mhas_code code = mhas_alloc(&run->todo, (size_t)count, sizeof *run->todo, "the list of points to run", error);
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&run->flops, (size_t)count, sizeof *run->flops, "the costs of the points", error);
+  }
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&values, (size_t)experiment->parameter_count, sizeof *values, "a point's values", error);
+  }
+  for (int64_t row = 0; code == MHAS_OK && row < count; row++) {
+    if (status != NULL && status[row] != MHAS_PENDING) {
+      continue;
+    }
+    if (run->options->limit >= 0 && run->todo_count == run->options->limit) {
+      run->cut = true;
+      break;
+    }
+    int64_t replicate = 0;
+    bool included = false;
+    const bool known = mhas_sweep_point(run->sweep, mhas_rows_grid_index(run->rows, row), values, &replicate, &included,
+                                        NULL) == MHAS_OK;
+    run->todo[run->todo_count] = row;
+    run->flops[run->todo_count] = known ? (float)experiment->cost(values).flops : 0.0F; /* else it will fail at once */
+    run->todo_count++;
+  }
+  mhas_free(values);
+  return code;
+}
+
+/* Rank 0: after this the file is there, locked, and the list of rows is made. */
+static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
+  const mhas_run_options *options = run->options;
+  const char *path = run->path.data;
+  uint8_t *status = NULL;
+  if (mhas_store_exists(path)) {
+    if (!options->resume) {
+      return refuse_existing(path, error);
+    }
+    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
+    MHAS_TRY(mhas_store_resume(path, run->sweep, mhas_rows_count(run->rows), options->retry_failed, &status, error));
+  } else {
+    MHAS_TRY(create_file(run, error));
+    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
+  }
+  const mhas_code code = list_todo(run, status, error);
+  mhas_free(status);
+  return code;
+}
+
+/* ---- the run itself -------------------------------------------------------------- */
+
+static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error *error) {
+  const mhas_limits *limits = mhas_sweep_limits(run->sweep);
+  mhas_progress *progress = NULL;
+  mhas_code code = MHAS_OK;
+  if (run->rank == 0 && !run->options->quiet) {
+    code = mhas_progress_create(isatty(STDERR_FILENO) == 1, &progress, error);
+  }
+  MHAS_TRY(agree(run->comm, code, error));
+  const mhas_farm_options options = {
+      .schedule = {.max_failures = limits->max_failures},
+      .grace_seconds = 20.0, /* less than the 30 s that SLURM leaves between SIGTERM and SIGKILL */
+      .progress = progress == NULL ? NULL : mhas_progress_show,
+      .progress_context = progress,
+  };
+  const mhas_farm_work work = {.context = run->work, .run = mhas_row_work_run};
+  code = mhas_farm_run(run->comm, run->todo, run->flops, run->todo_count, &work, &options, state, error);
+  mhas_progress_destroy(progress);
+  return code;
+}
+
+/* Opens, works, closes. Collective. */
+static mhas_code run_farm(sweep_run *run, mhas_farm_state *state, mhas_error *error) {
+  MHAS_TRY(mhas_store_open(run->path.data, run->comm, run->sweep, &run->store, error));
+  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, &run->work, error);
+  code = agree(run->comm, code, error);
+  if (code == MHAS_OK) {
+    code = work_through(run, state, error);
+  }
+  mhas_error closing;
+  const mhas_code closed = agree(run->comm, mhas_store_close(run->store, &closing), &closing);
+  run->store = NULL;
+  if (code == MHAS_OK && closed != MHAS_OK) {
+    *error = closing;
+    code = closed;
+  }
+  return code;
+}
+
+/* Rank 0: the closing words, and the exit status that the file as a whole deserves. */
+static int conclude(const sweep_run *run, const mhas_farm_state *state) {
+  const char *path = run->path.data;
+  mhas_tally tally;
+  mhas_error error;
+  if (mhas_tally_file(path, &tally, &error) != MHAS_OK) {
+    mhas_say("%s", error.text);
+    return EXIT_BROKEN;
+  }
+  const int64_t open = tally.pending + tally.running;
+  char elapsed[MHAS_HUMAN_LENGTH];
+  if (!run->options->quiet) {
+    mhas_say("%s: %" PRId64 " done, %" PRId64 " failed, %" PRId64 " open after %s", path, tally.done, tally.failed,
+             open, mhas_human_seconds(state->elapsed, elapsed));
+  }
+  if (state->too_many_failures) {
+    mhas_say("stopped: more than %" PRId64 " points failed (limits.max_failures)",
+             mhas_sweep_limits(run->sweep)->max_failures);
+    mhas_say_failures(path, 5);
+    return EXIT_SOME_FAILED;
+  }
+  if (open > 0) {
+    if (state->stopping) {
+      mhas_say("stopped on request; `--resume` goes on");
+    } else if (run->cut) {
+      mhas_say("stopped at --limit; `--resume` goes on");
+    }
+    return EXIT_STOPPED;
+  }
+  if (tally.failed > 0) {
+    mhas_say_failures(path, 5);
+    mhas_say("%" PRId64 " points failed: `mhasweep show --failed %s` lists them, `--retry-failed` runs them again",
+             tally.failed, path);
+    return EXIT_SOME_FAILED;
+  }
+  return EXIT_DONE;
+}
+
+static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_error *error) {
+  MHAS_TRY(mhas_mpi_check(MPI_Comm_set_errhandler(run->comm, MPI_ERRORS_RETURN), "have errors returned", error));
+  if (mhas_world_check(run->size, error) != MHAS_OK) {
+    return MHAS_USAGE; /* each such copy is alone: nobody to agree with, and nothing was written */
+  }
+  MHAS_TRY(agree(run->comm, mhas_signals_catch(error), error));
+  MHAS_TRY(read_sweep(run, report, error));
+  MHAS_TRY(agree(run->comm, run->rank == 0 ? prepare_file(run, error) : MHAS_OK, error));
+  MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo_count, mhas_rows_count(run->rows), run->path.data,
+                           run->options->quiet, error));
+  mhas_farm_state state = {0};
+  MHAS_TRY(run_farm(run, &state, error));
+  if (run->rank == 0) {
+    *status = conclude(run, &state);
+  }
+  return mhas_share(run->comm, status, (int)sizeof *status, error);
+}
+
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn) {
+  sweep_run run = {.comm = comm, .options = options, .lock = -1};
+  mhas_text report = {0};
+  mhas_error error = {.text = ""};
+  int status = EXIT_BROKEN;
+  mhas_code code = mhas_mpi_check(MPI_Comm_rank(comm, &run.rank), "count the ranks", &error);
+  if (code == MHAS_OK) {
+    code = mhas_mpi_check(MPI_Comm_size(comm, &run.size), "count the ranks", &error);
+  }
+  if (options->output_path != NULL) {
+    mhas_text_append(&run.path, "%s", options->output_path);
+  } else {
+    default_path(options->spec_path, &run.path);
+  }
+  if (run.path.failed) {
+    code = mhas_fail(&error, MHAS_NO_MEMORY, "out of memory");
+  }
+  if (code == MHAS_OK) {
+    code = run_steps(&run, &report, &status, &error);
+  }
+  *torn = code == MHAS_MPI;
+  if (code != MHAS_OK && (run.rank == 0 || *torn)) {
+    if (report.length > 0) {
+      (void)fputs(report.data, stderr);
+    } else {
+      mhas_say("%s", error.text);
+    }
+  }
+  mhas_text_free(&report);
+  run_release(&run);
+  if (code != MHAS_OK) {
+    return code == MHAS_USAGE ? EXIT_USAGE : EXIT_BROKEN;
+  }
+  return status;
+}

@@ -1,0 +1,125 @@
+/*
+ * A worker: waits asleep for rows, runs them, answers. While it runs it listens now and then for a stop.
+ */
+#include "farm/roles.h"
+
+static const double LONGEST_NAP = 5e-3;
+
+typedef struct worker {
+  mhas_farm *farm;
+  mhas_farm_control control;
+  int signals;       /* that the master knows of */
+  mhas_error broken; /* talking failed while the work ran */
+} worker;
+
+static mhas_code send_to_master(worker *self, const void *data, int64_t bytes, int tag, mhas_error *error) {
+  int count = 0;
+  MHAS_TRY(mhas_narrow(bytes, "a message to the master", &count, error));
+  return mhas_mpi_check(MPI_Send(data, count, MPI_BYTE, 0, tag, self->farm->comm), "answer the master", error);
+}
+
+static mhas_code report_signals(worker *self, mhas_error *error) {
+  const int signals = mhas_signals_count();
+  if (signals == self->signals) {
+    return MHAS_OK;
+  }
+  self->signals = signals;
+  return send_to_master(self, &signals, (int64_t)sizeof signals, MHAS_TAG_SIGNALS, error);
+}
+
+/* Is there a message from the master? */
+static mhas_code probe(worker *self, bool *there, MPI_Status *status, mhas_error *error) {
+  int flag = 0;
+  MHAS_TRY(mhas_mpi_check(MPI_Iprobe(0, MPI_ANY_TAG, self->farm->comm, &flag, status), "listen to the master", error));
+  *there = flag != 0;
+  return MHAS_OK;
+}
+
+/* Takes a message that is not rows. */
+static mhas_code take_word(worker *self, int tag, bool *finish, mhas_error *error) {
+  MHAS_TRY(mhas_mpi_check(MPI_Recv(NULL, 0, MPI_BYTE, 0, tag, self->farm->comm, MPI_STATUS_IGNORE), "hear the master",
+                          error));
+  switch (tag) {
+    case MHAS_TAG_ABANDON: self->control.abandoning = true; /* fall through */
+    case MHAS_TAG_DRAIN: self->control.draining = true; return MHAS_OK;
+    case MHAS_TAG_FINISH: *finish = true; return MHAS_OK;
+    default: return mhas_fail(error, MHAS_MPI, "a worker got an order with tag %d", tag);
+  }
+}
+
+static mhas_code listen(worker *self, mhas_error *error) {
+  MHAS_TRY(report_signals(self, error));
+  for (;;) {
+    bool there = false;
+    MPI_Status status;
+    MHAS_TRY(probe(self, &there, &status, error));
+    if (!there) {
+      return MHAS_OK;
+    }
+    bool finish = false;
+    if (status.MPI_TAG == MHAS_TAG_ROWS) {
+      return mhas_fail(error, MHAS_MPI, "a worker got rows while it had some");
+    }
+    MHAS_TRY(take_word(self, status.MPI_TAG, &finish, error));
+    if (finish) {
+      return mhas_fail(error, MHAS_MPI, "a worker was told to finish while it had rows");
+    }
+  }
+}
+
+static void worker_look(mhas_farm_control *control, double now) {
+  (void)now;
+  worker *self = control->role;
+  if (self->broken.code == MHAS_OK) {
+    self->broken.code = listen(self, &self->broken);
+  }
+  if (self->broken.code != MHAS_OK) {
+    control->draining = control->abandoning = true;
+  }
+}
+
+static mhas_code run_chunk(worker *self, const MPI_Status *status, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  int count = 0;
+  MHAS_TRY(mhas_mpi_check(MPI_Get_count(status, MPI_INT64_T, &count), "measure an order", error));
+  if (count < 1 || count > farm->chunk_most) {
+    return mhas_fail(error, MHAS_MPI, "a worker got an order of %d rows", count);
+  }
+  MHAS_TRY(mhas_mpi_check(MPI_Recv(farm->rows, count, MPI_INT64_T, 0, MHAS_TAG_ROWS, farm->comm, MPI_STATUS_IGNORE),
+                          "get rows", error));
+  mhas_error reason = {.code = MHAS_OK};
+  reason.code = mhas_farm_work_on(farm, farm->rows, count, &self->control, &reason);
+  if (self->broken.code != MHAS_OK) {
+    return mhas_fail(error, self->broken.code, "%s", self->broken.text);
+  }
+  /* The master must know of a signal before it hears that rows were left. */
+  MHAS_TRY(report_signals(self, error));
+  if (reason.code != MHAS_OK) {
+    return send_to_master(self, &reason, (int64_t)sizeof reason, MHAS_TAG_BROKEN, error);
+  }
+  return send_to_master(self, farm->outcome, count, MHAS_TAG_ENDED, error);
+}
+
+mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error) {
+  worker self = {.farm = farm, .control.look = worker_look, .broken.code = MHAS_OK};
+  self.control.role = &self;
+  mhas_nap nap = {.most = LONGEST_NAP};
+  bool finish = false;
+  while (!finish) {
+    MHAS_TRY(report_signals(&self, error));
+    bool there = false;
+    MPI_Status status;
+    MHAS_TRY(probe(&self, &there, &status, error));
+    if (!there) {
+      mhas_nap_take(&nap);
+      continue;
+    }
+    mhas_nap_reset(&nap);
+    if (status.MPI_TAG == MHAS_TAG_ROWS) {
+      MHAS_TRY(run_chunk(&self, &status, error));
+    } else {
+      MHAS_TRY(take_word(&self, status.MPI_TAG, &finish, error));
+    }
+  }
+  return send_to_master(&self, NULL, 0, MHAS_TAG_PARTED, error);
+}

@@ -1,0 +1,205 @@
+/* Opening an existing file for going on: is it the same sweep, and what is left to do? */
+#include <inttypes.h>
+#include <string.h>
+
+#include "store/hdf.h"
+#include "store/layout.h"
+#include "store/open.h"
+
+/* ---- is it the same sweep? ---- */
+
+/* A "key = value" line of a sweep's canonical text. */
+typedef struct line {
+  const char *key, *value;
+  size_t key_length, value_length;
+} line;
+
+/* Takes the next line off *text; false at the end. */
+static bool next_line(const char **text, line *out) {
+  while (**text == '\n') {
+    (*text)++;
+  }
+  if (**text == '\0') {
+    return false;
+  }
+  const char *start = *text;
+  const size_t length = strcspn(start, "\n");
+  const char *equals = memmem(start, length, " = ", 3);
+  *text = start + length;
+  *out = (line){.key = start, .key_length = length, .value = start + length};
+  if (equals != NULL) {
+    out->key_length = (size_t)(equals - start);
+    out->value = equals + 3;
+    out->value_length = length - out->key_length - 3;
+  }
+  return true;
+}
+
+static bool find_key(const char *text, const line *wanted, line *out) {
+  while (next_line(&text, out)) {
+    if (out->key_length == wanted->key_length && memcmp(out->key, wanted->key, wanted->key_length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void append_value(mhas_text *text, const line *shown) {
+  enum { VALUE_MOST = 60 };
+  if (shown == NULL) {
+    mhas_text_append(text, "not set");
+    return;
+  }
+  const bool cut = shown->value_length > VALUE_MOST;
+  const size_t length = cut ? store_utf8_cut(shown->value, VALUE_MOST) : shown->value_length;
+  mhas_text_append(text, "%.*s%s", (int)length, shown->value, cut ? " ..." : "");
+}
+
+enum { DIFFERENCES_MOST = 4 };
+
+typedef struct differences {
+  mhas_text text;
+  int count;
+} differences;
+
+static void add_difference(differences *found, const line *theirs, const line *ours) {
+  const line *named = theirs != NULL ? theirs : ours;
+  if (found->count++ < DIFFERENCES_MOST) {
+    mhas_text_append(&found->text, "%s%.*s (", found->count == 1 ? "" : "; ",
+                     (int)store_utf8_cut(named->key, named->key_length < 40 ? named->key_length : 40), named->key);
+    append_value(&found->text, theirs);
+    mhas_text_append(&found->text, " in the file, ");
+    append_value(&found->text, ours);
+    mhas_text_append(&found->text, " now)");
+  }
+}
+
+static bool is_experiment(const line *candidate) {
+  static const char key[] = STORE_ATTRIBUTE_EXPERIMENT;
+  return candidate->key_length == sizeof key - 1 && memcmp(candidate->key, key, sizeof key - 1) == 0;
+}
+
+static void compare(const char *theirs, const char *ours, differences *found) {
+  line one;
+  line other;
+  for (const char *rest = theirs; next_line(&rest, &one);) {
+    const bool there = find_key(ours, &one, &other);
+    if (!there || one.value_length != other.value_length || memcmp(one.value, other.value, one.value_length) != 0) {
+      add_difference(found, &one, there ? &other : NULL);
+      if (is_experiment(&one)) { /* everything else differs too, and says nothing */
+        return;
+      }
+    }
+  }
+  for (const char *rest = ours; next_line(&rest, &one);) {
+    if (!find_key(theirs, &one, &other)) {
+      add_difference(found, NULL, &one);
+    }
+  }
+}
+
+static mhas_code check_same_sweep(hid_t file, const char *path, const mhas_sweep *sweep, mhas_error *error) {
+  mhas_text hash = {0};
+  mhas_text canonical = {0};
+  differences found = {0};
+  mhas_code code = MHAS_OK;
+  if (!store_read_text(file, STORE_ATTRIBUTE_HASH, &hash) ||
+      !store_read_text(file, STORE_ATTRIBUTE_CANONICAL, &canonical)) {
+    code = mhas_fail(error, MHAS_IO, "%s: is damaged: it does not say of which sweep it is", path);
+  } else if (strcmp(mhas_text_string(&hash), mhas_sweep_hash(sweep)) != 0) {
+    compare(mhas_text_string(&canonical), mhas_sweep_canonical(sweep), &found);
+    if (found.count > DIFFERENCES_MOST) {
+      mhas_text_append(&found.text, "; and %d more", found.count - DIFFERENCES_MOST);
+    }
+    code =
+        mhas_fail(error, MHAS_USAGE,
+                  "%s: holds another sweep, so it cannot be resumed with this one: %s; write to another file with -o",
+                  path, found.count == 0 ? "their hashes differ" : mhas_text_string(&found.text));
+  }
+  mhas_text_free(&found.text);
+  mhas_text_free(&canonical);
+  mhas_text_free(&hash);
+  return code;
+}
+
+static mhas_code check_resumable(hid_t file, const char *path, const mhas_sweep *sweep, int64_t row_count,
+                                 mhas_error *error) {
+  int64_t schema = 0;
+  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema > STORE_SCHEMA) {
+    return mhas_fail(error, MHAS_USAGE,
+                     "%s: was written by a newer mhasweep (layout %" PRId64 ", this one knows %d): resume it with that",
+                     path, schema, STORE_SCHEMA);
+  }
+  MHAS_TRY(check_same_sweep(file, path, sweep, error));
+  int64_t points = 0;
+  MHAS_TRY(store_read_points(file, path, &points, error));
+  if (points != row_count) {
+    return mhas_fail(error, MHAS_USAGE,
+                     "%s: has %" PRId64 " points, the sweep has %" PRId64 "; write to another file with -o", path,
+                     points, row_count);
+  }
+  return MHAS_OK;
+}
+
+/* ---- what is left to do? ---- */
+
+/* Counts the rows that it sets back; MHAS_IO if a status is none. */
+static mhas_code set_back(const char *path, uint8_t *status, int64_t count, bool retry_failed, int64_t *changed,
+                          mhas_error *error) {
+  *changed = 0;
+  for (int64_t i = 0; i < count; i++) {
+    if (status[i] > MHAS_FAILED) {
+      return mhas_fail(error, MHAS_IO, "%s: is damaged: point %" PRId64 " has the status %d", path, i, status[i]);
+    }
+    if (status[i] == MHAS_RUNNING || (status[i] == MHAS_FAILED && retry_failed)) {
+      status[i] = MHAS_PENDING;
+      ++*changed;
+    }
+  }
+  return MHAS_OK;
+}
+
+static mhas_code update_status(hid_t file, const char *path, int64_t count, bool retry_failed, uint8_t *status,
+                               mhas_error *error) {
+  const hid_t dataset = H5Dopen2(file, STORE_STATUS, H5P_DEFAULT);
+  if (dataset < 0 || H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
+    const mhas_code code = store_hdf5_error(error, path, "the status of the points cannot be read");
+    store_release(dataset);
+    return code;
+  }
+  int64_t changed = 0;
+  mhas_code code = set_back(path, status, count, retry_failed, &changed, error);
+  if (code == MHAS_OK && changed > 0 &&
+      H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
+    code = store_hdf5_error(error, path, "the status of the points cannot be written");
+  }
+  store_release(dataset);
+  return code;
+}
+
+mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t row_count, bool retry_failed,
+                            uint8_t **status, mhas_error *error) {
+  *status = NULL;
+  hid_t file = H5I_INVALID_HID;
+  MHAS_TRY(store_open_serial(path, true, &file, error));
+  uint8_t *found = NULL;
+  mhas_code code = check_resumable(file, path, sweep, row_count, error);
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&found, (size_t)row_count, sizeof *found, "the status of all points", error);
+  }
+  if (code == MHAS_OK) {
+    code = update_status(file, path, row_count, retry_failed, found, error);
+  }
+  if (H5Fclose(file) < 0 && code == MHAS_OK) {
+    code = store_hdf5_error(error, path, "cannot be written");
+  }
+  if (code == MHAS_OK) {
+    code = store_sync(path, error);
+  }
+  if (code != MHAS_OK) {
+    mhas_free(found);
+    return code;
+  }
+  *status = found;
+  return MHAS_OK;
+}

@@ -1,0 +1,155 @@
+"""What the end-to-end tests share: running the program as a user does, and comparing result files."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import h5py
+import numpy
+
+PROGRAM = os.environ.get("MHASWEEP", "mhasweep")
+SOURCE = pathlib.Path(os.environ.get("MHASWEEP_SOURCE", pathlib.Path(__file__).parents[2]))
+
+# What describes a run instead of a point, and so may differ between two runs of one sweep.
+PROVENANCE = {"attempts", "seconds", "hostname"}
+PROVENANCE_ATTRIBUTES = {"created", "mpi_size", "git_commit", "slurm_job_id"}
+
+PENDING, RUNNING, DONE, FAILED = range(4)
+
+
+def environment(**more):
+    env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
+    if os.getuid() == 0:
+        env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    env.update(more)
+    return env
+
+
+def command(*words, ranks=None):
+    launcher = [] if ranks is None else ["mpirun", "-n", str(ranks)]
+    return [*launcher, PROGRAM, *map(str, words)]
+
+
+class Folder(unittest.TestCase):
+    """A test case with a folder of its own, in which the program runs."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mhasweep-e2e-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def run_program(self, *words, ranks=None, expect=0, timeout=300, **more):
+        """Runs the program to its end; checks its exit status (None: any)."""
+        ended = subprocess.run(command(*words, ranks=ranks), cwd=self.folder, env=environment(**more), text=True,
+                               capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        if expect is not None:
+            self.assertEqual(ended.returncode, expect, f"{words}\n{ended.stdout}\n{ended.stderr}")
+        return ended
+
+    def start_program(self, *words, ranks=None, **more):
+        """Starts the program; its process is killed when the test ends, if it still runs."""
+        log = open(self.folder / f"log-{time.monotonic_ns()}", "w+")
+        process = subprocess.Popen(command(*words, ranks=ranks), cwd=self.folder, env=environment(**more), text=True,
+                                   stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        process.log = log
+
+        def end():
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+            log.close()
+
+        self.addCleanup(end)
+        return process
+
+    def words_of(self, process):
+        process.log.seek(0)
+        return process.log.read()
+
+    def wait_for(self, what, condition, timeout=60):
+        end = time.monotonic() + timeout
+        while not condition():
+            if time.monotonic() > end:
+                self.fail(f"waited {timeout} s for {what}")
+            time.sleep(0.01)
+
+    def wait_for_done(self, path, rows, process, timeout=120):
+        """Waits until a running sweep has at least so many finished rows in its file."""
+
+        def enough():
+            if process.poll() is not None:
+                self.fail(f"the run ended early ({process.returncode}): {self.words_of(process)}")
+            return path.exists() and int((statuses(path) >= DONE).sum()) >= rows
+
+        self.wait_for(f"{rows} rows", enough, timeout)
+
+    def assert_same_results(self, path, reference):
+        differences = compare(path, reference)
+        self.assertEqual(differences, [], f"{path} differs from {reference}")
+
+
+def statuses(path):
+    with h5py.File(path, "r") as file:
+        return file["status"][:]
+
+
+def rank_processes(process):
+    """The pids of the program's ranks below a running mpirun (or the process itself)."""
+    name = pathlib.Path(PROGRAM).name
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = (entry / "stat").read_text()
+        except OSError:
+            continue
+        title, rest = re.match(r"\d+ \((.*)\) (.*)", stat, re.S).groups()
+        if title == name[:15] and (int(rest.split()[1]) == process.pid or int(entry.name) == process.pid):
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def datasets(group, prefix=""):
+    for name, item in group.items():
+        if isinstance(item, h5py.Group):
+            yield from datasets(item, f"{prefix}{name}/")
+        else:
+            yield prefix + name, item
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and numpy.ascontiguousarray(a).tobytes() == numpy.ascontiguousarray(b).tobytes()
+
+
+def compare(path, reference):
+    """Names of datasets and root attributes whose bits differ, provenance left aside."""
+    with h5py.File(path, "r") as ours, h5py.File(reference, "r") as theirs:
+        mine, other = dict(datasets(ours)), dict(datasets(theirs))
+        wrong = sorted(set(mine) ^ set(other))
+        wrong += [name for name in sorted(set(mine) & set(other) - PROVENANCE)
+                  if not same_bits(mine[name][()], other[name][()])]
+        wrong += [f"@{name}" for name in sorted((set(ours.attrs) | set(theirs.attrs)) - PROVENANCE_ATTRIBUTES)
+                  if str(ours.attrs.get(name)) != str(theirs.attrs.get(name))]
+        return wrong
+
+
+def column(path, name):
+    with h5py.File(path, "r") as file:
+        return file[name][:]
+
+
+def axes(path, *names):
+    """The grid's values per point, as tuples."""
+    return list(zip(*(column(path, name).tolist() for name in names)))

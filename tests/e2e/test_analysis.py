@@ -1,0 +1,274 @@
+"""The analysis package reads result files as they are specified, whole or half done, and draws them.
+
+The first part runs on small files written here with h5py in the layout of the result file, so that every status and
+value is known; the second on files that the program under test ($MHASWEEP) has just written.
+"""
+
+import contextlib
+import io
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(SOURCE / "analysis"))
+
+import h5py
+import numpy as np
+from matplotlib.figure import Figure
+
+import mhasweep_analysis as mhas
+from mhasweep_analysis import figures, plot
+
+STATUS = ["pending", "running", "done", "failed"]
+CHOICES = {"context_type": ["own", "shared"], "labels": ["regression", "classes"]}
+PENDING, RUNNING, DONE, FAILED = range(4)
+
+
+class ResultFile:
+    """Writes a result file: axes make the grid, every other variable is a column."""
+
+    def __init__(self, path, experiment, axes, fixed):
+        self.file = h5py.File(path, "w", track_order=True)
+        self.file.attrs.update({"experiment": experiment, "Conventions": "CF-1.8", "title": "a sweep for a test"})
+        self.points = list(itertools.product(*axes.values()))
+        self.point = self.file.create_dataset("point", data=np.arange(len(self.points)))
+        self.point.make_scale("point")
+        for number, name in enumerate(axes):
+            self.column(name, [point[number] for point in self.points], "parameter", axis=1)
+        for name, value in fixed.items():
+            self.column(name, [value] * len(self.points), "parameter")
+
+    def column(self, name, values, role, axis=None, words=None):
+        """One variable over the points; strings become coded choices."""
+        if words is None and isinstance(values[0], str) and role == "parameter":
+            words = CHOICES[name]
+            values = [words.index(value) for value in values]
+        data = np.array(values)
+        if words:
+            data = data.astype("i1")
+        if data.dtype.kind == "U":
+            data = data.astype("S256")
+        variable = self.file.create_dataset(name, data=data)
+        variable.dims[0].attach_scale(self.point)
+        variable.attrs.update({"role": role, "units": "1", "long_name": name})
+        if axis is not None:
+            variable.attrs["is_axis"] = np.int32(axis)
+        elif role == "parameter":
+            variable.attrs["is_axis"] = np.int32(0)
+        if words:
+            variable.attrs["flag_values"] = np.arange(len(words), dtype="i1")
+            variable.attrs["flag_meanings"] = " ".join(words)
+
+    def curve(self, name, values):
+        if "record" not in self.file:
+            self.file.create_dataset("record", data=np.arange(np.shape(values)[1])).make_scale("record")
+        variable = self.file.create_dataset(name, data=np.array(values, "f4"))
+        variable.dims[0].attach_scale(self.point)
+        variable.dims[1].attach_scale(self.file["record"])
+        variable.attrs.update({"role": "curve", "units": "1", "long_name": name})
+
+    def close(self, status, error=None):
+        self.column("status", status, "run", words=STATUS)
+        self.column("error", error or [""] * len(status), "run")
+        self.column("seconds", [1.5] * len(status), "run")
+        self.file.close()
+
+
+def write_memorize(path, status=None):
+    """3 heads x 2 samples x 2 contexts x 2 replicates; accuracy = heads / 10 + replicate / 100 - samples / 1e4."""
+    axes = {"heads": [1, 2, 4], "samples": [100, 200], "context_type": ["own", "shared"], "replicate": [0, 1]}
+    out = ResultFile(path, "memorize", axes, {"dim": 16, "key_dim": 16, "context": 8, "labels": "classes", "classes": 20})
+    accuracy = [h / 10 + r / 100 - t / 1e4 for h, t, _, r in out.points]
+    status = status or [DONE] * len(accuracy)
+    out.column("accuracy", accuracy, "result")
+    out.column("best_step", [500] * len(accuracy), "result")
+    out.column("parameters", [1000] * len(accuracy), "result")
+    out.curve("curve_loss", [[2.0, 1.0, np.nan]] * len(accuracy))
+    out.close(status, ["diverged at step 7" if it == FAILED else "" for it in status])
+    return accuracy
+
+
+def write_probe(path, rank=None):
+    """5 heads x 3 contexts x 2 kinds x 2 replicates, with the rank of the theory unless given."""
+    axes = {"heads": [1, 2, 4, 8, 16], "context": [2, 4, 8], "context_type": ["own", "shared"], "replicate": [0, 1]}
+    out = ResultFile(path, "probe", axes, {"dim": 8, "key_dim": 8, "samples": 100})
+    theory = [min(100, h * (n - 1) + 1 if kind == "shared" else 8 * h) for h, n, kind, _ in out.points]
+    out.column("rank", theory if rank is None else rank, "result")
+    out.column("memorized", [1] * len(theory), "result", words=["false", "true"])
+    out.close([DONE] * len(theory))
+
+
+class InAFolder(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="mhasweep-analysis-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.path = self.folder / "sweep.h5"
+
+
+class Reading(InAFolder):
+    def test_only_rows_that_are_done_have_results(self):
+        status = [DONE] * 24
+        status[3], status[5], status[7] = PENDING, RUNNING, FAILED
+        accuracy = write_memorize(self.path, status)
+        results = mhas.open(self.path)
+        done = np.array(status) == DONE
+        for name in ("accuracy", "best_step", "parameters"):
+            np.testing.assert_array_equal(np.isnan(results[name]), ~done, name)
+        np.testing.assert_array_equal(results["accuracy"][done], np.array(accuracy)[done])
+        self.assertTrue(np.isnan(results["curve_loss"][3]).all())
+        self.assertEqual(results["curve_loss"][0, 1], 1)
+
+    def test_status_reason_and_provenance_stay(self):
+        status = [DONE] * 24
+        status[7] = FAILED
+        write_memorize(self.path, status)
+        results = mhas.open(self.path)
+        self.assertEqual(results["status"].values.tolist(), [STATUS[it] for it in status])
+        self.assertEqual(results["error"].values[7], "diverged at step 7")
+        self.assertEqual(results["error"].values[0], "")
+        self.assertTrue((results["seconds"] == 1.5).all())
+
+    def test_choices_are_words_and_parameters_are_coordinates(self):
+        write_memorize(self.path)
+        results = mhas.open(self.path)
+        self.assertEqual(sorted(set(results["context_type"].values)), ["own", "shared"])
+        self.assertIn("heads", results.coords)
+        self.assertEqual(mhas.sweep_axes(results), ["heads", "samples", "context_type", "replicate"])
+        self.assertEqual(results["accuracy"].attrs["units"], "1")
+
+    def test_flags_among_the_results_are_numbers(self):
+        write_probe(self.path)
+        self.assertEqual(float(mhas.open(self.path)["memorized"].mean()), 1)
+
+    def test_curves_can_be_left_out(self):
+        write_memorize(self.path)
+        self.assertNotIn("curve_loss", mhas.open(self.path, curves=False))
+
+    def test_the_grid_has_a_dimension_for_every_axis(self):
+        write_memorize(self.path)
+        cube = mhas.grid(mhas.open(self.path))
+        self.assertEqual(dict(cube["accuracy"].sizes), {"heads": 3, "samples": 2, "context_type": 2, "replicate": 2})
+        at = cube["accuracy"].sel(heads=4, samples=200, context_type="own", replicate=1)
+        self.assertAlmostEqual(float(at), 0.39)
+        self.assertEqual(cube["curve_loss"].sizes["record"], 3)
+
+    def test_points_that_are_no_grid_are_refused(self):
+        write_memorize(self.path)
+        results = mhas.open(self.path)
+        with self.assertRaisesRegex(mhas.ResultError, "23 points are no full grid of heads 3 x samples 2"):
+            mhas.grid(results.isel(point=slice(1, None)))
+
+    def test_what_is_no_result_file_is_named(self):
+        with self.assertRaisesRegex(mhas.ResultError, "no such file"):
+            mhas.open(self.path)
+        self.path.write_text("not HDF5")
+        with self.assertRaisesRegex(mhas.ResultError, "cannot be read as an HDF5 file"):
+            mhas.open(self.path)
+        h5py.File(self.path, "w").close()
+        with self.assertRaisesRegex(mhas.ResultError, "not a result file of mhasweep"):
+            mhas.open(self.path)
+
+
+class Drawing(InAFolder):
+    def panel(self, function, **selected):
+        results = mhas.open(self.path)
+        for name, value in selected.items():
+            results = results.isel(point=results[name].values == value)
+        return function(results, Figure().subplots())
+
+    def test_accuracy_is_the_mean_over_replicates_with_a_line_for_every_number_of_samples(self):
+        write_memorize(self.path)
+        axes = self.panel(figures.accuracy_against_heads, context_type="own")
+        lines = {line.get_label(): line for line in axes.get_lines()}
+        self.assertEqual(list(lines), ["$T$ = 100", "$T$ = 200", "guessing"])
+        np.testing.assert_array_equal(lines["$T$ = 200"].get_xdata(), [1, 2, 4])
+        np.testing.assert_allclose(lines["$T$ = 200"].get_ydata(), np.array([0.1, 0.2, 0.4]) + 0.005 - 0.02)
+        np.testing.assert_allclose(lines["guessing"].get_ydata(), 1 / 20)
+
+    def test_a_panel_does_not_average_over_other_axes(self):
+        write_memorize(self.path)
+        with self.assertRaisesRegex(mhas.ResultError, "differ in context_type"):
+            self.panel(figures.accuracy_against_heads)
+
+    def test_the_rank_stands_on_the_line_of_the_theory(self):
+        write_probe(self.path)
+        for kind, formula in (("shared", r"theory: $\min(T,\, H(n-1)+1)$"), ("own", r"theory: $\min(T,\, Hd)$")):
+            axes = self.panel(figures.rank_against_heads, context_type=kind)
+            labels = [text.get_text() for text in axes.get_legend().get_texts()]
+            self.assertEqual(labels, [f"measured, $n$ = {n}" for n in (2, 4, 8)] + [formula])
+            drawn = [line for line in axes.get_lines() if len(line.get_xdata())]
+            measured = [line for line in drawn if line.get_linestyle() == "None"]
+            theory = [line for line in drawn if line.get_linestyle() != "None"]
+            self.assertEqual(len(theory), 3 if kind == "shared" else 1)
+            for number, markers in enumerate(measured):
+                line = theory[number if kind == "shared" else 0]
+                np.testing.assert_array_equal(markers.get_xdata(), [1, 2, 4, 8, 16])
+                at_markers = np.interp(markers.get_xdata(), line.get_xdata(), line.get_ydata())
+                np.testing.assert_allclose(markers.get_ydata(), at_markers)
+            self.assertEqual(theory[-1].get_ydata().max(), 100)
+            bend = 99 / 7 if kind == "shared" else 100 / 8
+            self.assertTrue(np.isclose(theory[-1].get_xdata(), bend).any())
+
+    def test_a_rank_off_the_line_is_drawn_where_it_was_measured(self):
+        write_probe(self.path, rank=[3] * 60)
+        axes = self.panel(figures.rank_against_heads, context_type="shared")
+        markers = [line for line in axes.get_lines() if line.get_linestyle() == "None" and len(line.get_xdata())]
+        self.assertEqual([line.get_ydata().tolist() for line in markers], [[3] * 5] * 3)
+
+    def test_there_is_a_panel_for_every_kind_of_context_and_a_note_of_what_is_missing(self):
+        status = [DONE] * 24
+        status[0] = PENDING
+        write_memorize(self.path, status)
+        figure = figures.draw(mhas.open(self.path))
+        self.assertEqual([axes.get_title() for axes in figure.axes], ["own contexts", "shared context"])
+        self.assertTrue(any("23 of 24 points done" in text.get_text() for text in figure.texts))
+
+
+class Plotting(InAFolder):
+    def plot(self, *arguments):
+        return subprocess.run([sys.executable, "-m", "mhasweep_analysis.plot", *map(str, arguments)], text=True,
+                              capture_output=True, env={**os.environ, "PYTHONPATH": str(SOURCE / "analysis")})
+
+    def test_the_ending_of_the_name_is_the_format(self):
+        write_probe(self.path)
+        for ending, start in ((".png", b"\x89PNG"), (".pdf", b"%PDF"), (".svg", b"<?xml")):
+            out = self.folder / f"figure{ending}"
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(plot.main([str(self.path), "-o", str(out)]), 0)
+            self.assertEqual(out.read_bytes()[: len(start)], start)
+        self.assertEqual(sorted(it.name for it in self.folder.iterdir()),
+                         ["figure.pdf", "figure.png", "figure.svg", "sweep.h5"])
+
+    def test_by_default_the_picture_stands_beside_the_file(self):
+        write_memorize(self.path)
+        done = self.plot(self.path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(done.stdout.strip(), str(self.folder / "sweep.png"))
+        self.assertTrue((self.folder / "sweep.png").is_file())
+
+    def test_a_file_with_nothing_done_is_a_clear_line_and_2(self):
+        write_memorize(self.path, [PENDING] * 24)
+        done = self.plot(self.path)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, f"mhasweep plot: {self.path}: no point is done yet (of 24)\n")
+        self.assertFalse((self.folder / "sweep.png").exists())
+
+    def test_wrong_usage_is_2_and_an_unwritable_picture_1(self):
+        write_memorize(self.path)
+        self.assertEqual(self.plot(self.folder / "none.h5").returncode, 2)
+        self.assertEqual(self.plot(self.path, "-o", "figure.gif").returncode, 2)
+        self.assertEqual(self.plot(self.path, "--figure", "none").returncode, 2)
+        wrong = self.plot(self.path, "--figure", "rank_against_heads")
+        self.assertEqual((wrong.returncode, "does not measure" in wrong.stderr), (2, True))
+        lost = self.plot(self.path, "-o", self.folder / "no" / "figure.png")
+        self.assertEqual((lost.returncode, "cannot be written" in lost.stderr), (1, True))
+
+
+if __name__ == "__main__":
+    unittest.main()

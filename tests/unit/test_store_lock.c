@@ -1,0 +1,139 @@
+/* One run at a time writes a file. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "store/lock.h"
+#include "store_fixture.h"
+
+typedef mhas_code locking(const char *path, int *lock, mhas_error *error);
+
+/* A child that takes the lock and keeps it until it is killed. */
+static pid_t start_owner(locking *take) {
+  int ready[2];
+  assert_int_equal(pipe(ready), 0);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    mhas_error error;
+    int lock = -1;
+    const char taken = take(in_folder("a.h5"), &lock, &error) == MHAS_OK;
+    (void)!write(ready[1], &taken, 1);
+    for (;;) {
+      (void)pause();
+    }
+  }
+  char taken = 0;
+  assert_int_equal(read(ready[0], &taken, 1), 1);
+  assert_int_equal(taken, 1);
+  (void)close(ready[0]);
+  (void)close(ready[1]);
+  return child;
+}
+
+static void kill_owner(pid_t child) {
+  assert_int_equal(kill(child, SIGKILL), 0);
+  assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void make_file(void) {
+  mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
+  must_create(in_folder("a.h5"), sweep);
+  mhas_sweep_destroy(sweep);
+}
+
+static void check_lock(locking *take) {
+  mhas_error error;
+  int lock = -1;
+  char words[96];
+  make_file();
+  const pid_t owner = start_owner(take);
+  assert_int_equal(take(in_folder("a.h5"), &lock, &error), MHAS_IO);
+  assert_int_equal(lock, -1);
+  (void)snprintf(words, sizeof words, "a.h5: is being written by another run (process %d on this machine)", (int)owner);
+  assert_says(&error, words);
+  kill_owner(owner);
+  assert_int_equal(take(in_folder("a.h5"), &lock, &error), MHAS_OK);
+  mhas_store_unlock(lock);
+  assert_int_equal(take(in_folder("a.h5"), &lock, &error), MHAS_OK);
+  mhas_store_unlock(lock);
+  assert_int_equal(count_entries(test_folder), 1);
+}
+
+static void second_run_learns_who_writes_and_a_killed_one_leaves_no_lock(void **state) {
+  (void)state;
+  check_lock(mhas_store_lock);
+}
+
+static void lock_beside_the_file_does_the_same(void **state) {
+  (void)state;
+  check_lock(store_lock_beside);
+}
+
+static void lock_is_held_within_a_process_too(void **state) {
+  (void)state;
+  mhas_error error;
+  int first = -1;
+  int second = -1;
+  make_file();
+  assert_int_equal(mhas_store_lock(in_folder("a.h5"), &first, &error), MHAS_OK);
+  assert_int_equal(mhas_store_lock(in_folder("a.h5"), &second, &error), MHAS_IO);
+  mhas_store_unlock(second);
+  mhas_store_unlock(first);
+}
+
+static void locked_file_can_be_read_and_resumed(void **state) {
+  (void)state;
+  mhas_error error;
+  int lock = -1;
+  uint8_t *status = NULL;
+  make_file();
+  mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
+  assert_int_equal(mhas_store_lock(in_folder("a.h5"), &lock, &error), MHAS_OK);
+  assert_int_equal(mhas_store_resume(in_folder("a.h5"), sweep, 8, false, &status, &error), MHAS_OK);
+  mhas_reader_close(must_read(in_folder("a.h5")));
+  /* Closing the file elsewhere in the process does not give the lock away. */
+  int second = -1;
+  assert_int_equal(mhas_store_lock(in_folder("a.h5"), &second, &error), MHAS_IO);
+  mhas_store_unlock(lock);
+  mhas_free(status);
+  mhas_sweep_destroy(sweep);
+}
+
+static void locking_changes_neither_size_nor_name(void **state) {
+  (void)state;
+  mhas_error error;
+  int lock = -1;
+  struct stat before;
+  struct stat after;
+  make_file();
+  /* A result file may be called like a file that only serves as a lock. */
+  assert_int_equal(rename(in_folder("a.h5"), in_folder("a.lock")), 0);
+  assert_int_equal(stat(in_folder("a.lock"), &before), 0);
+  assert_int_equal(mhas_store_lock(in_folder("a.lock"), &lock, &error), MHAS_OK);
+  mhas_store_unlock(lock);
+  assert_int_equal(stat(in_folder("a.lock"), &after), 0);
+  assert_int_equal(before.st_size, after.st_size);
+}
+
+static void missing_file_cannot_be_locked(void **state) {
+  (void)state;
+  mhas_error error;
+  int lock = -1;
+  assert_int_equal(mhas_store_lock(in_folder("a.h5"), &lock, &error), MHAS_IO);
+  assert_says(&error, "No such file");
+  assert_int_equal(count_entries(test_folder), 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+  const struct CMUnitTest tests[] = {
+      TEST(second_run_learns_who_writes_and_a_killed_one_leaves_no_lock),
+      TEST(lock_beside_the_file_does_the_same),
+      TEST(lock_is_held_within_a_process_too),
+      TEST(locked_file_can_be_read_and_resumed),
+      TEST(locking_changes_neither_size_nor_name),
+      TEST(missing_file_cannot_be_locked),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
