@@ -86,6 +86,7 @@ typedef struct mhas_plan {
   double bytes_most;    /* memory of the largest point */
   int64_t records_most; /* longest curves */
   int64_t spectrum_most;
+  double parameters_least, parameters_most; /* of the smallest and the largest model; 0 if there are none */
   double file_bytes; /* estimated size of the result file */
 } mhas_plan;
 

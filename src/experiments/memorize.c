@@ -296,6 +296,7 @@ static mhas_cost cost(const mhas_value *values) {
                extra_bytes(values, &shape),
       .records = evaluations(values),
       .spectrum = 0,
+      .parameters = (double)mhas_model_parameters(&shape),
   };
 }
 

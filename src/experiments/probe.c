@@ -147,6 +147,12 @@ static int64_t compose_count(const mhas_value *values) {
   return mhas_variant_parameters(&variant, values[P_HEADS].integer, values[P_DIM].integer);
 }
 
+/* W_Q and W_K, the mixings, and the readout. */
+static int64_t parameter_count(const mhas_value *values) {
+  return 2 * width_of(values) * features_shape(values).key_dim + compose_count(values) +
+         width_of(values) * output_count(values);
+}
+
 /* Samples whose attention maps are stored. */
 static int64_t attention_samples(const mhas_value *values) {
   const int64_t wanted = values[P_ATTENTION_SAMPLES].integer;
@@ -203,6 +209,7 @@ static mhas_cost cost(const mhas_value *values) {
       .bytes = sizeof(double) * numbers + mhas_least_squares_bytes(samples, width, outputs),
       .records = 0,
       .spectrum = spectrum_count(values),
+      .parameters = (double)parameter_count(values),
   };
 }
 
@@ -410,8 +417,7 @@ static void fill_theory(const probe *p, int64_t saturated) {
   result[R_BOUND_LOWER].integer = mhas_bound_lower(s->heads, s->context, s->key_dim);
   result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
-  result[R_PARAMETERS].integer =
-      2 * p->width * s->key_dim + compose_count(p->task->point.values) + p->width * p->outputs;
+  result[R_PARAMETERS].integer = parameter_count(p->task->point.values);
   result[R_KEY_DIM_USED].integer = s->key_dim;
   if (p->row->spectrum != NULL) {
     const int64_t least = spectrum_count(p->task->point.values);

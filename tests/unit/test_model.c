@@ -5,59 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "close.h"
 #include "data/model/expected.h"
-#include "mhasweep/model.h"
+#include "rig.h"
 
 /* clang-format off */
 #define PLAIN {MHAS_SOFTMAX, {0, 0}, 0, 0.0}, {0.0, 0.0} /* softmax attention, nothing disturbed */
 /* clang-format on */
-
-static mhas_error error;
-
-/* A model and its samples, both drawn from the same random numbers. */
-typedef struct rig {
-  mhas_model_shape shape;
-  mhas_samples samples;
-  mhas_model *model;
-  int64_t *picks; /* 0, 1, 2 ... */
-  int64_t T;
-} rig;
-
-static rig rig_create(const mhas_model_shape *shape, mhas_precision precision, int64_t T,
-                      mhas_distribution distribution, mhas_random random) {
-  const mhas_data_shape data = {.samples = T,
-                                .context = shape->context,
-                                .dim = shape->dim,
-                                .shared = shape->shared,
-                                .distribution = distribution,
-                                .classes = shape->classes};
-  openblas_set_num_threads(1); /* as in a sweep */
-  rig r = {.shape = *shape, .T = T, .picks = calloc((size_t)T, sizeof(int64_t))};
-  assert_non_null(r.picks);
-  for (int64_t t = 0; t < T; t++) {
-    r.picks[t] = t;
-  }
-  assert_int_equal(mhas_samples_create(&data, precision, &r.samples, &error), MHAS_OK);
-  assert_int_equal(mhas_samples_draw(&r.samples, random, 0, T, &error), MHAS_OK);
-  assert_int_equal(mhas_model_create(shape, precision, T, &r.model, &error), MHAS_OK);
-  mhas_model_initialise(r.model, random);
-  return r;
-}
-
-static void rig_destroy(rig *r) {
-  mhas_model_destroy(r->model);
-  mhas_samples_free(&r->samples);
-  free(r->picks);
-}
-
-static double *slice_values(const rig *r, mhas_slice slice,
-                            void (*get)(const mhas_model *model, mhas_slice slice, double *values)) {
-  double *values = calloc((size_t)mhas_slice_count(&r->shape, slice), sizeof *values);
-  assert_non_null(values);
-  get(r->model, slice, values);
-  return values;
-}
 
 /* Odd sizes: ones, primes, wide values, more outputs than anything; own and shared contexts, classes and numbers. */
 static const struct {
@@ -117,34 +70,15 @@ static void a_shared_context_and_numbers_give_the_expected_outputs_and_gradients
 
 /* ---- against itself ----------------------------------------------------------------- */
 
+static double loss_again(const rig *r) { return mhas_model_gradient(r->model, &r->samples, r->picks, r->T); }
+
 /* The largest parameter array of the cases has a few hundred entries: each is moved both ways. */
 static void gradients_are_those_of_central_differences(void **state) {
   (void)state;
   for (int i = 0; i < CASES; i++) {
     rig r = rig_of_case(i, MHAS_FLOAT64);
     for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-      (void)mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
-      double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
-      double *values = slice_values(&r, slice, mhas_model_get);
-      for (int64_t k = 0; k < mhas_slice_count(&r.shape, slice); k++) {
-        const double step = 1e-5;
-        const double here = values[k];
-        values[k] = here + step;
-        mhas_model_set(r.model, slice, values);
-        const double above = mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
-        values[k] = here - step;
-        mhas_model_set(r.model, slice, values);
-        const double below = mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
-        values[k] = here;
-        mhas_model_set(r.model, slice, values);
-        const double difference = (above - below) / (2.0 * step);
-        if (!(fabs(gradient[k] - difference) <= 1e-8 * fmax(1.0, fabs(difference)))) {
-          fail_msg("case %d: gradient of %s[%d] is %.12g, differences give %.12g", i, mhas_slice_name(slice), (int)k,
-                   gradient[k], difference);
-        }
-      }
-      free(gradient);
-      free(values);
+      check_differences(&r, slice, loss_again, 1e-5, 1e-8);
     }
     rig_destroy(&r);
   }
@@ -357,19 +291,19 @@ static void models_beyond_32_bit_sizes_are_refused_by_name(void **state) {
   mhas_model *model = NULL;
   mhas_model_shape shape = good;
   shape.context = 1 << 16;
-  assert_int_equal(mhas_model_create(&shape, MHAS_FLOAT32, 1 << 16, &model, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "batch * context"));
+  assert_int_equal(mhas_model_create(&shape, MHAS_FLOAT32, 1 << 16, &model, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "batch * context"));
   shape = good;
   shape.heads = 1 << 16;
-  assert_int_equal(mhas_model_check(&shape, 1 << 16, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "batch * heads"));
+  assert_int_equal(mhas_model_check(&shape, 1 << 16, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "batch * heads"));
   shape.dim = 1 << 16;
-  assert_int_equal(mhas_model_check(&shape, 1, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "heads * dim"));
+  assert_int_equal(mhas_model_check(&shape, 1, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "heads * dim"));
   shape.dim = 1;
   shape.value_dim = 1 << 16;
-  assert_int_equal(mhas_model_check(&shape, 1, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "heads * value_dim"));
+  assert_int_equal(mhas_model_check(&shape, 1, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "heads * value_dim"));
   assert_null(model);
   mhas_model_destroy(NULL);
 }
