@@ -55,10 +55,12 @@ void mhas_variant_draw(const mhas_variant *variant, int64_t heads, int64_t dim, 
 
 /*
  * The rank of Z that a shared context cannot pass (derived). Weights that sum to 1 over the rows, as softmax and hard
- * ones do and as any fixed mixing of heads leaves them: H (n - 1) + 1. Weights that queries or keys mix: H n. Linear
- * weights, not mixed, are linear in the query: min(d, H n).
+ * ones do: H (n - 1) + 1. A mixing that is the same for all samples, as the base branch is and, the context being
+ * shared, that of the keys, is a linear map of the weights and leaves that bound; weights that queries mix: H n. Linear
+ * weights that queries do not mix are linear in the query: min(d, H min(n, d_h)).
  */
-int64_t mhas_variant_bound_shared(const mhas_variant *variant, int64_t heads, int64_t context, int64_t dim);
+int64_t mhas_variant_bound_shared(const mhas_variant *variant, int64_t heads, int64_t context, int64_t dim,
+                                  int64_t key_dim);
 
 /* ---- features: attention with given W_Q and W_K, nothing trained ---- */
 
@@ -224,9 +226,12 @@ void mhas_model_update(mhas_model *model, const mhas_adam *adam, double lr);
  * else. Does nothing for a shape without disturbance. */
 void mhas_model_disturb(mhas_model *model, mhas_random random, int64_t step);
 
-/* Decoupled decay of every parameter w: w (1 - lr decay), as AdamW does before its update; then w goes lr l1 nearer to
- * zero and stops there (the proximal step of an L1 penalty). */
-void mhas_model_decay(mhas_model *model, double lr, double decay, double l1);
+/* Decoupled decay, as AdamW does before its update: every parameter w becomes w (1 - lr decay). */
+void mhas_model_decay(mhas_model *model, double lr, double decay);
+
+/* The proximal step of an L1 penalty, for behind an update: every parameter goes lr l1 nearer to zero and stops there.
+ */
+void mhas_model_shrink(mhas_model *model, double lr, double l1);
 
 /* Remembers the parameters as the best so far; makes them the parameters again. */
 void mhas_model_keep_best(mhas_model *model);

@@ -102,9 +102,9 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_WEIGHT_DECAY] = {"weight_decay", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
                         "decoupled decay of every parameter as in AdamW: times 1 - learning rate * weight_decay, each "
                         "step"},
-    [P_L1] =
-        {"l1", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
-         "decoupled L1 penalty: every parameter goes learning rate * l1 nearer to zero, each step, and stays there"},
+    [P_L1] = {"l1", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
+              "decoupled L1 penalty: behind every update each parameter goes learning rate * l1 nearer to zero, and "
+              "stops there"},
     [P_DROPOUT] = {"dropout", MHAS_REAL, "1", "0.0", 0, 0.99, NULL,
                    "share of the attention weights set to 0 in a training step; the others grow by 1 / (1 - dropout)"},
     [P_INPUT_NOISE] = {"input_noise", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
@@ -154,8 +154,8 @@ static const mhas_result results[R_COUNT] = {
     [R_BOUND_LOWER] = {"bound_lower", MHAS_INTEGER, "1",
                        "H (min(n, d_h) - 1) + 1, the theorem's lower bound for softmax (arXiv 2306.02010)"},
     [R_BOUND_SHARED] = {"bound_shared", MHAS_INTEGER, "1",
-                        "the rank of Z that a shared context cannot pass (derived): H (n - 1) + 1; H n if queries or "
-                        "rows mix the weights; min(d, H n) for linear attention"},
+                        "the rank of Z that a shared context cannot pass (derived): H (n - 1) + 1; H n if queries mix "
+                        "the weights; min(d, H min(n, d_h)) for linear attention"},
     [R_BOUND_WIDTH] = {"bound_width", MHAS_INTEGER, "1", "H d, the number of features"},
     [R_PARAMETERS] = {"parameters", MHAS_INTEGER, "1", "trainable numbers of the model"},
     [R_KEY_DIM_USED] = {"key_dim_used", MHAS_INTEGER, "1", "key_dim, or what match_parameters makes of it"},
@@ -257,8 +257,8 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
 
 /* Operations of a step besides the gradient. */
 static double update_flops(const mhas_value *values, const mhas_model_shape *shape) {
-  const bool decays = values[P_WEIGHT_DECAY].real > 0.0 || values[P_L1].real > 0.0;
-  return mhas_model_update_flops(shape) + (decays ? 3.0 * (double)mhas_model_parameters(shape) : 0.0);
+  const int more = (values[P_WEIGHT_DECAY].real > 0.0) + (values[P_L1].real > 0.0);
+  return mhas_model_update_flops(shape) + more * (double)mhas_model_parameters(shape);
 }
 
 /* Samples whose attention maps are stored. */
@@ -413,10 +413,13 @@ static mhas_code train_step(training *t, int64_t step, mhas_error *error) {
   }
   const mhas_value *values = t->task->point.values;
   const double lr = mhas_schedule_lr(&t->schedule, step);
-  if (values[P_WEIGHT_DECAY].real > 0.0 || values[P_L1].real > 0.0) {
-    mhas_model_decay(t->model, lr, values[P_WEIGHT_DECAY].real, values[P_L1].real);
+  if (values[P_WEIGHT_DECAY].real > 0.0) {
+    mhas_model_decay(t->model, lr, values[P_WEIGHT_DECAY].real);
   }
   mhas_model_update(t->model, &t->adam, lr);
+  if (values[P_L1].real > 0.0) {
+    mhas_model_shrink(t->model, lr, values[P_L1].real);
+  }
   t->row->flops += mhas_model_gradient_flops(&t->shape, (double)count) + update_flops(values, &t->shape);
   return MHAS_OK;
 }
@@ -507,7 +510,7 @@ static void fill_results(const training *t) {
   result[R_BEST_STEP].integer = t->best_step;
   result[R_STEPS_RUN].integer = t->steps_run;
   result[R_BOUND_LOWER].integer = mhas_bound_lower(s->heads, s->context, s->key_dim);
-  result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim);
+  result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim, s->key_dim);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
   result[R_PARAMETERS].integer = mhas_model_parameters(s);
   result[R_KEY_DIM_USED].integer = s->key_dim;

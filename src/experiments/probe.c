@@ -95,8 +95,8 @@ static const mhas_result results[R_COUNT] = {
     [R_BOUND_LOWER] = {"bound_lower", MHAS_INTEGER, "1",
                        "H (min(n, d_h) - 1) + 1, the theorem's lower bound for softmax (arXiv 2306.02010)"},
     [R_BOUND_SHARED] = {"bound_shared", MHAS_INTEGER, "1",
-                        "the rank of Z that a shared context cannot pass (derived): H (n - 1) + 1; H n if queries or "
-                        "rows mix the weights; min(d, H n) for linear attention"},
+                        "the rank of Z that a shared context cannot pass (derived): H (n - 1) + 1; H n if queries mix "
+                        "the weights; min(d, H min(n, d_h)) for linear attention"},
     [R_BOUND_WIDTH] = {"bound_width", MHAS_INTEGER, "1", "H d, the number of columns of Z"},
     [R_PARAMETERS] = {"parameters", MHAS_INTEGER, "1",
                       "trainable numbers: 2 H d d_h of attention, those of its mixings, and H d per output"},
@@ -415,7 +415,7 @@ static void fill_theory(const probe *p, int64_t saturated) {
     result[R_SATURATED].real = (double)saturated / ((double)p->T * (double)s->heads);
   }
   result[R_BOUND_LOWER].integer = mhas_bound_lower(s->heads, s->context, s->key_dim);
-  result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim);
+  result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim, s->key_dim);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
   result[R_PARAMETERS].integer = parameter_count(p->task->point.values);
   result[R_KEY_DIM_USED].integer = s->key_dim;

@@ -253,6 +253,6 @@ void mhas_model_disturb(mhas_model *model, mhas_random random, int64_t step) {
   }
 }
 
-void mhas_model_decay(mhas_model *model, double lr, double decay, double l1) {
-  model->kernels->decay(model, lr, decay, l1);
-}
+void mhas_model_decay(mhas_model *model, double lr, double decay) { model->kernels->decay(model, 1.0 - lr * decay); }
+
+void mhas_model_shrink(mhas_model *model, double lr, double l1) { model->kernels->shrink(model, lr * l1); }

@@ -303,13 +303,18 @@ static void update(mhas_model *model, const mhas_adam *adam, double lr) {
   }
 }
 
-/* AdamW's decay, then the proximal step of an L1 penalty. */
-static void decay(mhas_model *model, double lr, double weight_decay, double l1) {
-  const real keep = (real)(1.0 - lr * weight_decay);
-  const real step = (real)(lr * l1);
+static void decay(mhas_model *model, double factor) {
   real *restrict parameter = model->buffer[PARAMETERS];
   for (int64_t i = 0; i < model->length; i++) {
-    const real w = parameter[i] * keep;
+    parameter[i] *= (real)factor;
+  }
+}
+
+static void shrink(mhas_model *model, double by) {
+  const real step = (real)by;
+  real *restrict parameter = model->buffer[PARAMETERS];
+  for (int64_t i = 0; i < model->length; i++) {
+    const real w = parameter[i];
     parameter[i] = w > step ? w - step : w >= -step ? 0 : w + step; /* NaN stays */
   }
 }
@@ -365,6 +370,7 @@ const mhas_kernels REAL_NAME(mhas_kernels) = {
     .backward = backward,
     .update = update,
     .decay = decay,
+    .shrink = shrink,
     .disturb = disturb,
     .read = read_buffer,
     .write = write_buffer,

@@ -57,7 +57,8 @@ typedef struct mhas_kernels {
   /* After loss: sets GRADIENT to that of the mean loss. */
   void (*backward)(mhas_model *model, int64_t count);
   void (*update)(mhas_model *model, const mhas_adam *adam, double lr);
-  void (*decay)(mhas_model *model, double lr, double decay, double l1);
+  void (*decay)(mhas_model *model, double factor);
+  void (*shrink)(mhas_model *model, double step);
   /* MASK and NOISE of a training step. */
   void (*disturb)(mhas_model *model, mhas_random random, int64_t step);
   void (*read)(const void *buffer, int64_t first, int64_t count, double *out);

@@ -14,14 +14,18 @@ bool mhas_variant_is_softmax(const mhas_variant *variant) {
   return variant->weighting == MHAS_SOFTMAX && !composes(variant);
 }
 
-int64_t mhas_variant_bound_shared(const mhas_variant *variant, int64_t heads, int64_t context, int64_t dim) {
-  const unsigned dynamic = MHAS_BRANCH_QUERY | MHAS_BRANCH_KEY;
-  const bool post = (variant->compose[MHAS_POST] & dynamic) != 0;
-  const bool pre = (variant->compose[MHAS_PRE] & dynamic) != 0;
+int64_t mhas_variant_bound_shared(const mhas_variant *variant, int64_t heads, int64_t context, int64_t dim,
+                                  int64_t key_dim) {
+  const bool post = (variant->compose[MHAS_POST] & MHAS_BRANCH_QUERY) != 0;
+  const bool pre = (variant->compose[MHAS_PRE] & MHAS_BRANCH_QUERY) != 0;
   if (variant->weighting != MHAS_LINEAR) {
     return post ? heads * context : mhas_bound_shared(heads, context);
   }
-  return post || pre || dim > heads * context ? heads * context : dim;
+  if (post || pre) {
+    return heads * context;
+  }
+  const int64_t reached = heads * (context < key_dim ? context : key_dim);
+  return dim < reached ? dim : reached;
 }
 
 /* ---- sizes ------------------------------------------------------------------ */

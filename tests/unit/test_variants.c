@@ -301,16 +301,19 @@ static void shared_bounds_follow_from_how_weights_add_up(void **state) {
   const mhas_variant linear = {.weighting = MHAS_LINEAR};
   const mhas_variant talking = {.compose = {B, B}};
   const mhas_variant pre = {.compose = {ALL, B}};
-  const mhas_variant post = {.compose = {0, K}};
+  const mhas_variant post = {.compose = {0, Q}};
+  const mhas_variant post_key = {.compose = {ALL, K | B}};
   const mhas_variant linear_post = {.weighting = MHAS_LINEAR, .compose = {0, Q}};
-  assert_int_equal(mhas_variant_bound_shared(&softmax, 3, 6, 16), 16);
-  assert_int_equal(mhas_variant_bound_shared(&hard, 3, 6, 16), 16);
-  assert_int_equal(mhas_variant_bound_shared(&talking, 3, 6, 16), 16);
-  assert_int_equal(mhas_variant_bound_shared(&pre, 3, 6, 16), 16);
-  assert_int_equal(mhas_variant_bound_shared(&post, 3, 6, 16), 18);
-  assert_int_equal(mhas_variant_bound_shared(&linear, 3, 6, 16), 16);
-  assert_int_equal(mhas_variant_bound_shared(&linear, 3, 5, 16), 15);
-  assert_int_equal(mhas_variant_bound_shared(&linear_post, 3, 6, 16), 18);
+  assert_int_equal(mhas_variant_bound_shared(&softmax, 3, 6, 16, 8), 16);
+  assert_int_equal(mhas_variant_bound_shared(&hard, 3, 6, 16, 8), 16);
+  assert_int_equal(mhas_variant_bound_shared(&talking, 3, 6, 16, 8), 16);
+  assert_int_equal(mhas_variant_bound_shared(&pre, 3, 6, 16, 8), 16);
+  assert_int_equal(mhas_variant_bound_shared(&post, 3, 6, 16, 8), 18);
+  assert_int_equal(mhas_variant_bound_shared(&post_key, 3, 6, 16, 8), 16);
+  assert_int_equal(mhas_variant_bound_shared(&linear, 3, 6, 16, 8), 16);
+  assert_int_equal(mhas_variant_bound_shared(&linear, 3, 5, 16, 8), 15);
+  assert_int_equal(mhas_variant_bound_shared(&linear, 3, 6, 16, 4), 12);
+  assert_int_equal(mhas_variant_bound_shared(&linear_post, 3, 6, 16, 8), 18);
 }
 
 static void composing_arrays_are_counted_as_the_formula_says(void **state) {
