@@ -87,7 +87,7 @@ typedef struct mhas_plan {
   int64_t records_most; /* longest curves */
   int64_t spectrum_most;
   double parameters_least, parameters_most; /* of the smallest and the largest model; 0 if there are none */
-  double file_bytes; /* estimated size of the result file */
+  double file_bytes;                        /* estimated size of the result file */
 } mhas_plan;
 
 /* Exact up to about a million points (or with exact = true, always); otherwise within a second from an even sample. */

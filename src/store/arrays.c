@@ -50,7 +50,8 @@ static mhas_code count_arrays(void *context, int64_t row, const mhas_array *arra
   c->points += count > 0 ? 1 : 0;
   if (c->points > STORE_ARRAY_POINTS_MOST) {
     return mhas_fail(error, MHAS_USAGE,
-                     "%s: `store:` asks for arrays (weights, data, z or attention) of more than %d points; take them out of `store:`, or "
+                     "%s: `store:` asks for arrays (weights, data, z or attention) of more than %d points; take them "
+                     "out of `store:`, or "
                      "sweep fewer points into this file",
                      c->path, STORE_ARRAY_POINTS_MOST);
   }
