@@ -124,6 +124,21 @@ static void saturation_is_not_asked_of_linear_attention(void **state) {
   point_free(&p);
 }
 
+static void saturation_looks_at_the_weights_before_they_are_mixed(void **state) {
+  (void)state;
+  point p = point_of("probe", 2, 5, 3, 4, 50);
+  point_set(&p, "logit_scale", 30);
+  point_runs(&p);
+  const double saturated = point_real(&p, "saturated");
+  assert_true(saturated > 0.1 && saturated < 0.9);
+  point_choose(&p, "attention", "dcmha");
+  point_choose(&p, "compose_pre", "none");
+  point_set(&p, "compose_scale", 50);
+  point_runs(&p);
+  assert_true(point_real(&p, "saturated") == saturated);
+  point_free(&p);
+}
+
 /* ---- equal parameters --------------------------------------------------------------- */
 
 static void matched_parameters_agree_with_softmax_to_one_percent(void **state) {
@@ -367,6 +382,7 @@ int main(void) {
       cmocka_unit_test(composing_at_scale_zero_is_softmax_in_the_probe_to_the_bit),
       cmocka_unit_test(features_do_not_depend_on_the_block),
       cmocka_unit_test(saturation_is_not_asked_of_linear_attention),
+      cmocka_unit_test(saturation_looks_at_the_weights_before_they_are_mixed),
       cmocka_unit_test(matched_parameters_agree_with_softmax_to_one_percent),
       cmocka_unit_test(a_key_dim_too_small_to_match_is_refused_with_what_would_do),
       cmocka_unit_test(mixings_too_large_are_refused),
