@@ -121,8 +121,13 @@ typedef enum mhas_stream {
   MHAS_STREAM_DECODER_BIAS = 11,
   MHAS_STREAM_SHUFFLE = 12,
   MHAS_STREAM_SAMPLE = 13,
-  MHAS_STREAM_TARGET = 60,  /* constructed weights: attention patterns */
-  MHAS_STREAM_SATURATE = 61 /* constructed weights: directions of saturation */
+  MHAS_STREAM_TARGET = 60,    /* constructed weights: attention patterns */
+  MHAS_STREAM_SATURATE = 61,  /* constructed weights: directions of saturation */
+  MHAS_STREAM_DROPOUT = 80,
+  MHAS_STREAM_QUERY_NOISE = 81,
+  MHAS_STREAM_LABEL_NOISE = 82,   /* which labels */
+  MHAS_STREAM_LABEL_INSTEAD = 83, /* the labels put in their place */
+  MHAS_STREAM_COMPOSE = 96        /* the first of 14: one for each composing array, in the order of mhas_slice */
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

@@ -36,6 +36,11 @@ void mhas_data_queries(const mhas_data_shape *shape, mhas_random random, int64_t
 /* Labels first .. first + count - 1 into y (count): label t is number t of its stream. A class is a whole number. */
 void mhas_data_labels(const mhas_data_shape *shape, mhas_random random, int64_t first, int64_t count, double *y);
 
+/* Of labels first .. first + count - 1 in y (count), each with chance `share` gives way to a new random label, which
+ * may be the same again. */
+void mhas_data_label_noise(const mhas_data_shape *shape, mhas_random random, double share, int64_t first, int64_t count,
+                           double *y);
+
 /* ---- a training set in memory ---- */
 
 typedef enum mhas_precision { MHAS_FLOAT32, MHAS_FLOAT64 } mhas_precision;

@@ -57,7 +57,9 @@ typedef enum mhas_store_flag {
   MHAS_STORE_SPECTRUM = 2,
   MHAS_STORE_WEIGHTS = 4,
   MHAS_STORE_DATA = 8,
-  MHAS_STORE_Z = 16
+  MHAS_STORE_Z = 16,
+  MHAS_STORE_ATTENTION = 32,
+  MHAS_STORE_ARRAYS = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z | MHAS_STORE_ATTENTION
 } mhas_store_flag;
 
 /* ---- one point --------------------------------------------------------- */
@@ -69,16 +71,17 @@ typedef struct mhas_point {
 
 /* What a point is expected to take; estimates may be rough, but never depend on anything but the point. */
 typedef struct mhas_cost {
-  double flops;     /* floating-point operations */
-  double bytes;     /* peak memory */
-  int64_t records;  /* the most entries that its curves can get */
-  int64_t spectrum; /* the number of its singular values; 0 if it has none */
+  double flops;      /* floating-point operations */
+  double bytes;      /* peak memory */
+  int64_t records;   /* the most entries that its curves can get */
+  int64_t spectrum;  /* the number of its singular values; 0 if it has none */
+  double parameters; /* trainable numbers of its model; 0 if it has none */
 } mhas_cost;
 
-/* An array of `store: weights | data | z`, doubles in C order. */
-enum { MHAS_ARRAY_RANK = 4, MHAS_ARRAYS_MOST = 24 };
+/* An array of `store: weights | data | z | attention`, doubles in C order. */
+enum { MHAS_ARRAY_RANK = 4, MHAS_ARRAYS_MOST = 48 };
 typedef struct mhas_array {
-  const char *name; /* E, e, y, W_Q, W_K, W_V, W_O, Z ... */
+  const char *name; /* E, e, y, W_Q, W_K, W_V, W_O, Z, attention ... */
   mhas_store_flag flag;
   int rank;
   int64_t shape[MHAS_ARRAY_RANK];

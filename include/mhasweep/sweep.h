@@ -95,7 +95,8 @@ typedef struct mhas_plan {
   double bytes_most;    /* memory of the largest point */
   int64_t records_most; /* longest curves */
   int64_t spectrum_most;
-  double file_bytes; /* estimated size of the result file */
+  double parameters_least, parameters_most; /* of the smallest and the largest model; 0 if there are none */
+  double file_bytes;                        /* estimated size of the result file */
 } mhas_plan;
 
 /* Exact up to about a million points (or with exact = true, always); otherwise within a second from an even sample. */

@@ -128,6 +128,18 @@ static void print_work(const plan_estimate *self) {
        mhas_human_count(self->plan.flops_most, most));
 }
 
+static void print_model(const plan_estimate *self) {
+  const mhas_plan *plan = &self->plan;
+  if (plan->parameters_most == 0.0) {
+    return;
+  }
+  if (plan->parameters_least == plan->parameters_most) {
+    line("model", "%s%.0f parameters in every point", about(self), plan->parameters_most);
+  } else {
+    line("model", "%s%.0f to %.0f parameters", about(self), plan->parameters_least, plan->parameters_most);
+  }
+}
+
 static void print_memory(const plan_estimate *self) {
   const double limit = mhas_sweep_limits(self->sweep)->memory_per_rank;
   char most[MHAS_HUMAN_LENGTH];
@@ -181,6 +193,7 @@ mhas_code plan_print(const plan_estimate *self, mhas_error *error) {
   }
   print_search(self);
   print_work(self);
+  print_model(self);
   print_memory(self);
   char human[MHAS_HUMAN_LENGTH];
   line("file", "about %s", mhas_human_bytes(self->plan.file_bytes, human));
@@ -243,6 +256,8 @@ mhas_code plan_print_json(const plan_estimate *self, mhas_error *error) {
   cli_json_put(object, "search", search_json(self, &failed), &failed);
   cli_json_put(object, "flops", cli_json_number(plan->flops), &failed);
   cli_json_put(object, "flops_most", cli_json_number(plan->flops_most), &failed);
+  cli_json_put(object, "parameters_least", cli_json_number(plan->parameters_least), &failed);
+  cli_json_put(object, "parameters_most", cli_json_number(plan->parameters_most), &failed);
   cli_json_put(object, "bytes_most", cli_json_number(plan->bytes_most), &failed);
   cli_json_put(object, "memory_per_rank", cli_json_number(mhas_sweep_limits(self->sweep)->memory_per_rank), &failed);
   cli_json_put(object, "file_bytes", cli_json_number(plan->file_bytes), &failed);

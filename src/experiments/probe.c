@@ -8,9 +8,11 @@
 #include <cblas.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
+#include "experiments/variant.h"
 #include "experiments/weights.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
@@ -32,12 +34,14 @@ enum {
   P_CLASSES,
   P_WEIGHTS,
   P_LOGIT_SCALE,
-  P_FIT_TOLERANCE,
+  P_VARIANT, /* the first of VARIANT_PARAMETERS */
+  P_FIT_TOLERANCE = P_VARIANT + VARIANT_PARAMETERS,
   P_SATURATION_GAIN,
   P_PEAK,
   P_VALUE_DIM,
   P_OUT_DIM,
-  P_RECIPE,
+  P_ATTENTION_SAMPLES,
+  P_RECIPE, /* the first of RECIPE_COUNT */
   P_COUNT = P_RECIPE + RECIPE_COUNT
 };
 
@@ -62,12 +66,15 @@ static const mhas_parameter parameters[P_COUNT] = {
          "trained is the best model of memorize's recipe, whose embedding and positions the data pass first"},
     [P_LOGIT_SCALE] = {"logit_scale", MHAS_REAL, "1", "1.0", DBL_TRUE_MIN, 1e12, NULL,
                        "factor on the attention logits e^T W_Q W_K^T E / sqrt(dim)"},
+    VARIANT_TABLE(P_VARIANT),
     [P_FIT_TOLERANCE] = {"fit_tolerance", MHAS_REAL, "1", "1.0e-6", DBL_TRUE_MIN, 1, NULL,
                          "regression: a sample is memorized if its error is at most this times the largest label"},
     [P_SATURATION_GAIN] = {"saturation_gain", MHAS_REAL, "1", "1.0e4", DBL_TRUE_MIN, 1e12, NULL,
                            "factor c by which a head saturates on samples of earlier heads (weights: constructed)"},
     [P_PEAK] = {"peak", MHAS_REAL, "1", "3.0", 0, 100, NULL,
                 "logarithm by which a head favours one context row of a sample of its own (weights: constructed)"},
+    [P_ATTENTION_SAMPLES] = {"attention_samples", MHAS_INTEGER, "1", "16", 1, 1 << 30, NULL,
+                             "samples whose attention maps are stored (store: [attention])"},
     [P_VALUE_DIM] = RECIPE_VALUE_DIM(TRAINED),
     [P_OUT_DIM] = RECIPE_OUT_DIM(TRAINED),
     RECIPE_PARAMETERS(P_RECIPE, TRAINED),
@@ -86,6 +93,7 @@ enum {
   R_BOUND_SHARED,
   R_BOUND_WIDTH,
   R_PARAMETERS,
+  R_KEY_DIM_USED,
   R_LARGEST_WEIGHT,
   R_RANK_PER_HEAD_MIN,
   R_ACCURACY,
@@ -103,13 +111,17 @@ static const mhas_result results[R_COUNT] = {
     [R_MEMORIZED] = {"memorized", MHAS_FLAG, "1",
                      "all T samples are fitted: by largest output (classes) or within fit_tolerance (regression)"},
     [R_SATURATED] = {"saturated", MHAS_REAL, "1",
-                     "share of (sample, head) whose largest attention weight is above 0.99"},
+                     "share of (sample, head) whose largest attention weight, before any mixing of weights, is above "
+                     "0.99; missing for linear attention"},
     [R_BOUND_LOWER] = {"bound_lower", MHAS_INTEGER, "1",
-                       "H (min(n, d_h) - 1) + 1, the theorem's lower bound (arXiv 2306.02010)"},
+                       "H (min(n, d_h) - 1) + 1, the theorem's lower bound for softmax (arXiv 2306.02010)"},
     [R_BOUND_SHARED] = {"bound_shared", MHAS_INTEGER, "1",
-                        "H (n - 1) + 1, the rank of Z that a shared context cannot pass (derived)"},
+                        "the rank of Z that a shared context cannot pass (derived): H (n - 1) + 1; H n if queries mix "
+                        "the weights; min(d, H min(n, d_h)) for linear attention"},
     [R_BOUND_WIDTH] = {"bound_width", MHAS_INTEGER, "1", "H d, the number of columns of Z"},
-    [R_PARAMETERS] = {"parameters", MHAS_INTEGER, "1", "trainable numbers: 2 H d d_h of attention and H d per output"},
+    [R_PARAMETERS] = {"parameters", MHAS_INTEGER, "1",
+                      "trainable numbers: 2 H d d_h of attention, those of its mixings, and H d per output"},
+    [R_KEY_DIM_USED] = {"key_dim_used", MHAS_INTEGER, "1", "key_dim, or what match_parameters makes of it"},
     [R_LARGEST_WEIGHT] = {"largest_weight", MHAS_REAL, "1", "largest absolute entry of W_Q and W_K"},
     [R_RANK_PER_HEAD_MIN] = {"rank_per_head_min", MHAS_INTEGER, "1",
                              "least of rank_added over the heads (weights: constructed)"},
@@ -145,10 +157,12 @@ static mhas_features_shape features_shape(const mhas_value *values) {
   return (mhas_features_shape){
       .heads = values[P_HEADS].integer,
       .dim = values[P_DIM].integer,
-      .key_dim = values[P_KEY_DIM].integer,
+      .key_dim = mhas_variant_key_dim(values + P_VARIANT, values[P_HEADS].integer, values[P_DIM].integer,
+                                      values[P_KEY_DIM].integer),
       .context = values[P_CONTEXT].integer,
       .shared = values[P_CONTEXT_TYPE].integer == 1,
       .logit_scale = values[P_LOGIT_SCALE].real,
+      .variant = mhas_variant_chosen(values + P_VARIANT),
   };
 }
 
@@ -174,7 +188,8 @@ static mhas_weights_wish wish_of(const mhas_value *values) {
                                   .context = shape.context,
                                   .shared = shape.shared,
                                   .classes = data.classes,
-                                  .logit_scale = shape.logit_scale};
+                                  .logit_scale = shape.logit_scale,
+                                  .variant = shape.variant};
   return (mhas_weights_wish){.kind = (mhas_weights_kind)values[P_WEIGHTS].integer,
                              .shape = shape,
                              .data = data,
@@ -185,12 +200,35 @@ static mhas_weights_wish wish_of(const mhas_value *values) {
 
 static bool is_constructed(const mhas_value *values) { return values[P_WEIGHTS].integer == MHAS_WEIGHTS_CONSTRUCTED; }
 
+/* The numbers of the mixings of heads. */
+static int64_t compose_count(const mhas_value *values) {
+  const mhas_variant variant = mhas_variant_chosen(values + P_VARIANT);
+  return mhas_variant_parameters(&variant, values[P_HEADS].integer, values[P_DIM].integer);
+}
+
+/* W_Q and W_K, the mixings, and the readout. */
+static int64_t parameter_count(const mhas_value *values) {
+  return 2 * width_of(values) * features_shape(values).key_dim + compose_count(values) +
+         width_of(values) * output_count(values);
+}
+
+/* Samples whose attention maps are stored. */
+static int64_t attention_samples(const mhas_value *values) {
+  const int64_t wanted = values[P_ATTENTION_SAMPLES].integer;
+  return wanted < values[P_SAMPLES].integer ? wanted : values[P_SAMPLES].integer;
+}
+
 static mhas_code check(const mhas_value *values, mhas_error *error) {
   const mhas_features_shape shape = features_shape(values);
   const double samples = (double)values[P_SAMPLES].integer;
   mhas_code code = mhas_features_check(&shape, values[P_SAMPLES].integer, error);
   if (code != MHAS_OK) {
     return mhas_as_usage(error);
+  }
+  MHAS_TRY(mhas_variant_check(values + P_VARIANT, shape.heads, shape.dim, values[P_KEY_DIM].integer, error));
+  if (is_constructed(values) && !mhas_variant_is_softmax(&shape.variant)) {
+    return mhas_fail(error, MHAS_USAGE,
+                     "the construction is for softmax attention: weights: constructed needs attention: softmax");
   }
   const struct {
     const char *what;
@@ -227,10 +265,10 @@ static mhas_cost cost(const mhas_value *values) {
   const int64_t outputs = output_count(values);
   const int64_t block = mhas_features_block(&shape, samples);
   const double contexts = (shape.shared ? 1.0 : (double)block) * (double)shape.context * (double)shape.dim;
-  const double numbers = (double)samples * ((double)width + (double)outputs) +
-                         2.0 * (double)width * (double)shape.key_dim + (double)width * (double)outputs + contexts +
-                         (double)block * (double)shape.dim + (double)mhas_features_scratch(&shape, block) +
-                         (double)samples + (double)spectrum_count(values);
+  const double numbers =
+      (double)samples * ((double)width + (double)outputs) + 2.0 * (double)width * (double)shape.key_dim +
+      (double)compose_count(values) + (double)width * (double)outputs + contexts + (double)block * (double)shape.dim +
+      (double)mhas_features_scratch(&shape, block) + (double)samples + (double)spectrum_count(values);
   const mhas_weights_wish wish = wish_of(values);
   const double drawn = wish.kind == MHAS_WEIGHTS_TRAINED ? fmax(contexts, (double)(block * shape.dim)) : 0.0;
   const double solve = mhas_least_squares_bytes(samples, width, outputs);
@@ -240,6 +278,7 @@ static mhas_cost cost(const mhas_value *values) {
       .bytes = sizeof(double) * (numbers + drawn) + fmax(fmax(solve, ranks), mhas_weights_bytes(&wish)),
       .records = is_constructed(values) ? shape.heads : 0,
       .spectrum = spectrum_count(values),
+      .parameters = (double)parameter_count(values),
   };
 }
 
@@ -248,7 +287,8 @@ static int arrays(const mhas_value *values, unsigned flags, mhas_array *out) {
   const int64_t H = values[P_HEADS].integer;
   const int64_t d = values[P_DIM].integer;
   const int64_t n = values[P_CONTEXT].integer;
-  const int64_t d_h = values[P_KEY_DIM].integer;
+  const mhas_variant variant = mhas_variant_chosen(values + P_VARIANT);
+  const int64_t d_h = features_shape(values).key_dim;
   const bool shared = values[P_CONTEXT_TYPE].integer == 1;
   const mhas_array all[] = {
       {"E", MHAS_STORE_DATA, shared ? 2 : 3, {shared ? n : T, shared ? d : n, d}, "contexts"},
@@ -258,8 +298,9 @@ static int arrays(const mhas_value *values, unsigned flags, mhas_array *out) {
       {"W_K", MHAS_STORE_WEIGHTS, 3, {H, d, d_h}, "key weights of each head"},
       {"B", MHAS_STORE_WEIGHTS, 2, {H * d, output_count(values)}, "readout: the least-squares solution of Z B = Y"},
       {"Z", MHAS_STORE_Z, 2, {T, H * d}, "features: row t is z_1(t) .. z_H(t)"},
+      mhas_attention_array(attention_samples(values), H, n),
   };
-  int count = 0;
+  int count = (flags & MHAS_STORE_WEIGHTS) != 0 ? mhas_variant_arrays(&variant, H, d, out) : 0;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if ((all[i].flag & flags) != 0) {
       out[count++] = all[i];
@@ -277,6 +318,7 @@ typedef struct probe {
   mhas_data_shape data;
   int64_t T, width, outputs;
   mhas_weights weights;
+  double *maps;  /* (attention_samples, H, n): attention; NULL unless it is stored */
   double *Z;     /* (T, H d) */
   double *y;     /* (T) */
   double *Y;     /* (T, outputs): labels as they are fitted; then the errors Z B - Y */
@@ -288,6 +330,10 @@ static mhas_code allocate(probe *p, mhas_error *error) {
   const size_t T = (size_t)p->T;
   const size_t width = (size_t)p->width;
   const size_t outputs = (size_t)p->outputs;
+  if (p->row->keep != NULL && (p->task->store & MHAS_STORE_ATTENTION) != 0) {
+    const size_t maps = (size_t)(attention_samples(p->task->point.values) * p->shape.heads * p->shape.context);
+    MHAS_TRY(mhas_alloc(&p->maps, maps, sizeof(double), "the stored attention maps", error));
+  }
   MHAS_TRY(mhas_alloc(&p->Z, T * width, sizeof(double), "Z (samples x heads dim)", error));
   MHAS_TRY(mhas_alloc(&p->y, T, sizeof(double), "the labels", error));
   MHAS_TRY(mhas_alloc(&p->Y, T * outputs, sizeof(double), "the labels (samples x outputs)", error));
@@ -297,6 +343,7 @@ static mhas_code allocate(probe *p, mhas_error *error) {
 
 static void release(probe *p) {
   mhas_weights_free(&p->weights);
+  mhas_free(p->maps);
   mhas_free(p->Z);
   mhas_free(p->y);
   mhas_free(p->Y);
@@ -319,8 +366,17 @@ static void see_queries(const probe *p, int64_t first, int64_t count, double *dr
   }
 }
 
+/* Remembers the attention maps (count, H, n) of samples first .. first + count - 1, as far as they are stored. */
+static void take_maps(probe *p, int64_t first, int64_t count, const double *attention) {
+  const int64_t wanted = attention_samples(p->task->point.values) - first;
+  const int64_t map = p->shape.heads * p->shape.context;
+  if (p->maps != NULL && wanted > 0) {
+    memcpy(p->maps + first * map, attention, (size_t)((wanted < count ? wanted : count) * map) * sizeof(double));
+  }
+}
+
 /* Rows first .. first + total - 1 of Z, block by block: the contexts of a block are drawn, used and forgotten. */
-static mhas_code build_features(const probe *p, int64_t first, int64_t total, double *Z, int64_t *saturated,
+static mhas_code build_features(probe *p, int64_t first, int64_t total, double *Z, int64_t *saturated,
                                 mhas_error *error) {
   const int64_t block = mhas_features_block(&p->shape, total);
   const int64_t contexts = p->shape.shared ? 1 : block;
@@ -351,7 +407,9 @@ static mhas_code build_features(const probe *p, int64_t first, int64_t total, do
       see_contexts(p, first + t, count, drawn, E);
     }
     see_queries(p, first + t, count, drawn, e);
-    *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, scratch, Z + t * p->width);
+    *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, p->weights.compose, scratch,
+                                Z + t * p->width);
+    take_maps(p, first + t, count, mhas_features_attention(&p->shape, count, scratch));
     code = p->task->proceed(p->task->context, error);
   }
   mhas_free(E);
@@ -462,11 +520,14 @@ static mhas_code fill_heads(const probe *p, mhas_error *error) {
 static void fill_theory(const probe *p, int64_t saturated) {
   mhas_value *result = p->row->results;
   const mhas_features_shape *s = &p->shape;
-  result[R_SATURATED].real = (double)saturated / ((double)p->T * (double)s->heads);
+  if (s->variant.weighting != MHAS_LINEAR) {
+    result[R_SATURATED].real = (double)saturated / ((double)p->T * (double)s->heads);
+  }
   result[R_BOUND_LOWER].integer = mhas_bound_lower(s->heads, s->context, s->key_dim);
-  result[R_BOUND_SHARED].integer = mhas_bound_shared(s->heads, s->context);
+  result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim, s->key_dim);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
-  result[R_PARAMETERS].integer = 2 * p->width * s->key_dim + p->width * p->outputs;
+  result[R_PARAMETERS].integer = parameter_count(p->task->point.values);
+  result[R_KEY_DIM_USED].integer = s->key_dim;
   result[R_LARGEST_WEIGHT].real = mhas_weights_largest(&p->weights, s);
   result[R_ACCURACY].real = p->weights.accuracy;
   result[R_LOSS].real = p->weights.loss;
@@ -498,6 +559,21 @@ static mhas_code keep_data(const probe *p, mhas_error *error) {
   return p->row->keep(p->row->keep_context, "y", p->y, error);
 }
 
+static mhas_code keep_compose(const probe *p, mhas_error *error) {
+  mhas_array announced[MHAS_ARRAYS_MOST];
+  const int count = mhas_variant_arrays(&p->shape.variant, p->shape.heads, p->shape.dim, announced);
+  const double *values = p->weights.compose;
+  for (int i = 0; i < count; i++) {
+    MHAS_TRY(p->row->keep(p->row->keep_context, announced[i].name, values, error));
+    int64_t length = 1;
+    for (int k = 0; k < announced[i].rank; k++) {
+      length *= announced[i].shape[k];
+    }
+    values += length;
+  }
+  return MHAS_OK;
+}
+
 static mhas_code keep(const probe *p, mhas_error *error) {
   const mhas_row *row = p->row;
   const unsigned store = row->keep == NULL ? 0 : p->task->store;
@@ -505,6 +581,10 @@ static mhas_code keep(const probe *p, mhas_error *error) {
     MHAS_TRY(row->keep(row->keep_context, "W_Q", p->weights.W_Q, error));
     MHAS_TRY(row->keep(row->keep_context, "W_K", p->weights.W_K, error));
     MHAS_TRY(row->keep(row->keep_context, "B", p->B, error));
+    MHAS_TRY(keep_compose(p, error));
+  }
+  if (p->maps != NULL) {
+    MHAS_TRY(row->keep(row->keep_context, "attention", p->maps, error));
   }
   if ((store & MHAS_STORE_Z) != 0) {
     MHAS_TRY(row->keep(row->keep_context, "Z", p->Z, error));

@@ -20,8 +20,13 @@ mhas_recipe mhas_recipe_read(const mhas_value *entries, const mhas_model_shape *
                    .lr_end = entries[RECIPE_LR_END].real,
                    .steps = entries[RECIPE_STEPS].integer},
       .adam = {entries[RECIPE_BETA1].real, entries[RECIPE_BETA2].real, entries[RECIPE_EPSILON].real},
+      .weight_decay = entries[RECIPE_WEIGHT_DECAY].real,
+      .l1 = entries[RECIPE_L1].real,
+      .label_noise = entries[RECIPE_LABEL_NOISE].real,
   };
   recipe.model.position_base = entries[RECIPE_POSITION_BASE].real;
+  recipe.model.disturbance =
+      (mhas_disturbance){.dropout = entries[RECIPE_DROPOUT].real, .noise = entries[RECIPE_INPUT_NOISE].real};
   return recipe;
 }
 
@@ -50,6 +55,7 @@ mhas_code mhas_recipe_check(const mhas_recipe *recipe, mhas_error *error) {
       {"the parameters", (double)shape->heads * (double)shape->value_dim * (double)shape->out_dim},
       {"the keys (batch x heads x key_dim)", batch * (double)shape->heads * (double)shape->key_dim},
       {"the attention (batch x heads x context)", batch * (double)shape->heads * (double)shape->context},
+      {"the model's arrays", mhas_model_bytes(shape, MHAS_FLOAT32, recipe->batch) / sizeof(float)},
   };
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
@@ -57,12 +63,17 @@ mhas_code mhas_recipe_check(const mhas_recipe *recipe, mhas_error *error) {
   return MHAS_OK;
 }
 
+double mhas_recipe_update_flops(const mhas_recipe *recipe) {
+  const int more = (recipe->weight_decay > 0.0) + (recipe->l1 > 0.0);
+  return mhas_model_update_flops(&recipe->model) + more * (double)mhas_model_parameters(&recipe->model);
+}
+
 /* An epoch's last batch may be short, so a step has samples / steps-per-epoch of them on average. */
 double mhas_recipe_flops(const mhas_recipe *recipe) {
   const double steps = (double)recipe->schedule.steps;
   const double samples = (double)recipe->data.samples;
   const double in_step = samples / (double)divide_up(recipe->data.samples, recipe->batch);
-  return steps * (mhas_model_gradient_flops(&recipe->model, in_step) + mhas_model_update_flops(&recipe->model)) +
+  return steps * (mhas_model_gradient_flops(&recipe->model, in_step) + mhas_recipe_update_flops(recipe)) +
          (double)mhas_recipe_evaluations(recipe) * mhas_model_forward_flops(&recipe->model, samples);
 }
 
@@ -72,5 +83,6 @@ double mhas_recipe_bytes(const mhas_recipe *recipe) {
   const double contexts = (data->shared ? 1.0 : samples) * (double)data->context * (double)data->dim;
   const double size = (double)mhas_precision_size(recipe->precision);
   return mhas_model_bytes(&recipe->model, recipe->precision, recipe->batch) +
-         size * (contexts + samples * (double)data->dim) + (sizeof(double) + sizeof(int64_t)) * samples;
+         size * (contexts + samples * (double)data->dim) +
+         (sizeof(double) * (recipe->label_noise > 0.0 ? 2.0 : 1.0) + sizeof(int64_t)) * samples;
 }

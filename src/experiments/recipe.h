@@ -30,6 +30,11 @@ enum {
   RECIPE_BETA1,
   RECIPE_BETA2,
   RECIPE_EPSILON,
+  RECIPE_WEIGHT_DECAY,
+  RECIPE_L1,
+  RECIPE_DROPOUT,
+  RECIPE_INPUT_NOISE,
+  RECIPE_LABEL_NOISE,
   RECIPE_EVAL_EVERY,
   RECIPE_EARLY_STOP,
   RECIPE_PRECISION,
@@ -68,6 +73,17 @@ extern const char *const mhas_precision_names[];
     "Adam: decay of the second moment" when}, \
   [(base) + RECIPE_EPSILON] = {"epsilon", MHAS_REAL, "1", "1.0e-8", DBL_TRUE_MIN, 1, NULL, \
     "Adam: added to the root of the second moment" when}, \
+  [(base) + RECIPE_WEIGHT_DECAY] = {"weight_decay", MHAS_REAL, "1", "0.0", 0, 1e6, NULL, \
+    "decoupled decay of every parameter as in AdamW: times 1 - learning rate * weight_decay, each step" when}, \
+  [(base) + RECIPE_L1] = {"l1", MHAS_REAL, "1", "0.0", 0, 1e6, NULL, \
+    "decoupled L1 penalty: behind every update each parameter goes learning rate * l1 nearer to zero, and stops " \
+    "there" when}, \
+  [(base) + RECIPE_DROPOUT] = {"dropout", MHAS_REAL, "1", "0.0", 0, 0.99, NULL, \
+    "share of the attention weights set to 0 in a training step; the others grow by 1 / (1 - dropout)" when}, \
+  [(base) + RECIPE_INPUT_NOISE] = {"input_noise", MHAS_REAL, "1", "0.0", 0, 1e6, NULL, \
+    "standard deviation of the normal numbers added to the queries, new in every training step" when}, \
+  [(base) + RECIPE_LABEL_NOISE] = {"label_noise", MHAS_REAL, "1", "0.0", 0, 1, NULL, \
+    "share of the labels that random ones replace, once, before training" when}, \
   [(base) + RECIPE_EVAL_EVERY] = {"eval_every", MHAS_INTEGER, "1", "500", 1, 1LL << 40, NULL, \
     "steps between evaluations on all samples" when}, \
   [(base) + RECIPE_EARLY_STOP] = {"early_stop", MHAS_FLAG, "1", "true", 0, 1, NULL, \
@@ -87,15 +103,19 @@ typedef struct mhas_recipe {
   bool early_stop;
   mhas_schedule schedule;
   mhas_adam adam;
+  double weight_decay, l1;
+  double label_noise; /* share of the labels */
 } mhas_recipe;
 
-/* The recipe of `entries`, RECIPE_COUNT values in the order above, for a model and data; the model's position_base is
- * one of the entries. */
+/* The recipe of `entries`, RECIPE_COUNT values in the order above, for a model and data; the model's position_base and
+ * disturbance are among the entries. */
 mhas_recipe mhas_recipe_read(const mhas_value *entries, const mhas_model_shape *model, const mhas_data_shape *data);
 
 mhas_code mhas_recipe_check(const mhas_recipe *recipe, mhas_error *error); /* as an experiment's check */
 int64_t mhas_recipe_evaluations(const mhas_recipe *recipe);
-double mhas_recipe_flops(const mhas_recipe *recipe); /* of all steps */
+/* Of a step besides the gradient, and of all steps and evaluations. */
+double mhas_recipe_update_flops(const mhas_recipe *recipe);
+double mhas_recipe_flops(const mhas_recipe *recipe);
 double mhas_recipe_bytes(const mhas_recipe *recipe);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 static mhas_code proceed(const mhas_training *t, mhas_error *error) {
   return t->task->proceed(t->task->context, error);
@@ -23,28 +24,28 @@ static int64_t steps_per_epoch(const mhas_training *t) {
   return t->recipe.data.samples / t->recipe.batch + (t->recipe.data.samples % t->recipe.batch != 0);
 }
 
-/* The score over all samples, batch by batch. */
-static mhas_code evaluate(mhas_training *t, double *loss, double *accuracy, mhas_error *error) {
-  const int64_t T = t->recipe.data.samples;
+mhas_code mhas_score_all(const mhas_task *task, mhas_model *model, const mhas_samples *samples, int64_t batch,
+                         double *loss, double *accuracy, mhas_error *error) {
+  const int64_t T = samples->shape.samples;
   double sum = 0.0;
   int64_t right = 0;
-  for (int64_t first = 0; first < T; first += t->recipe.batch) {
-    const int64_t count = batch_from(t, first);
-    MHAS_TRY(proceed(t, error));
-    const mhas_score score = mhas_model_score(t->model, &t->samples, first, count);
+  for (int64_t first = 0; first < T; first += batch) {
+    const int64_t count = T - first < batch ? T - first : batch;
+    MHAS_TRY(task->proceed(task->context, error));
+    const mhas_score score = mhas_model_score(model, samples, first, count);
     sum += score.loss;
     right += score.right;
   }
-  t->flops += mhas_model_forward_flops(&t->recipe.model, (double)T);
   *loss = sum / (double)T;
-  *accuracy = t->recipe.model.classes > 0 ? (double)right / (double)T : NAN;
+  *accuracy = samples->shape.classes > 0 ? (double)right / (double)T : NAN;
   return MHAS_OK;
 }
 
 /* Evaluates the model as it is after `step` steps, records it, and keeps it if its loss is the least so far. */
 static mhas_code judge(mhas_training *t, int64_t step, double *accuracy, mhas_error *error) {
   double loss = NAN;
-  MHAS_TRY(evaluate(t, &loss, accuracy, error));
+  MHAS_TRY(mhas_score_all(t->task, t->model, &t->samples, t->recipe.batch, &loss, accuracy, error));
+  t->flops += mhas_model_forward_flops(&t->recipe.model, (double)t->recipe.data.samples);
   if (!isfinite(loss)) {
     return diverged(t, step, loss, error);
   }
@@ -69,12 +70,20 @@ static mhas_code train_step(mhas_training *t, int64_t step, mhas_error *error) {
     mhas_random_permutation(t->task->point.random, MHAS_STREAM_SHUFFLE, (uint64_t)(step / steps_in_epoch),
                             (size_t)t->recipe.data.samples, t->order);
   }
+  mhas_model_disturb(t->model, t->task->point.random, step);
   const double loss = mhas_model_gradient(t->model, &t->samples, t->order + first, count);
   if (!isfinite(loss)) {
     return diverged(t, step + 1, loss, error);
   }
-  mhas_model_update(t->model, &t->recipe.adam, mhas_schedule_lr(&t->recipe.schedule, step));
-  t->flops += mhas_model_gradient_flops(&t->recipe.model, (double)count) + mhas_model_update_flops(&t->recipe.model);
+  const double lr = mhas_schedule_lr(&t->recipe.schedule, step);
+  if (t->recipe.weight_decay > 0.0) {
+    mhas_model_decay(t->model, lr, t->recipe.weight_decay);
+  }
+  mhas_model_update(t->model, &t->recipe.adam, lr);
+  if (t->recipe.l1 > 0.0) {
+    mhas_model_shrink(t->model, lr, t->recipe.l1);
+  }
+  t->flops += mhas_model_gradient_flops(&t->recipe.model, (double)count) + mhas_recipe_update_flops(&t->recipe);
   return MHAS_OK;
 }
 
@@ -94,6 +103,18 @@ static mhas_code train(mhas_training *t, mhas_error *error) {
   return MHAS_OK;
 }
 
+/* Makes some labels wrong, and remembers what they were. */
+static mhas_code disturb_labels(mhas_training *t, mhas_error *error) {
+  const int64_t T = t->recipe.data.samples;
+  if (t->recipe.label_noise == 0.0) {
+    return MHAS_OK;
+  }
+  MHAS_TRY(mhas_alloc(&t->clean_labels, (size_t)T, sizeof *t->clean_labels, "the labels before noise", error));
+  memcpy(t->clean_labels, t->samples.labels, (size_t)T * sizeof *t->clean_labels);
+  mhas_data_label_noise(&t->samples.shape, t->task->point.random, t->recipe.label_noise, 0, T, t->samples.labels);
+  return MHAS_OK;
+}
+
 static mhas_code prepare(mhas_training *t, mhas_error *error) {
   MHAS_TRY(mhas_samples_create(&t->recipe.data, t->recipe.precision, &t->samples, error));
   MHAS_TRY(mhas_alloc(&t->order, (size_t)t->recipe.data.samples, sizeof *t->order, "the order of the samples", error));
@@ -104,7 +125,7 @@ static mhas_code prepare(mhas_training *t, mhas_error *error) {
     MHAS_TRY(proceed(t, error));
     MHAS_TRY(mhas_samples_draw(&t->samples, t->task->point.random, first, count, error));
   }
-  return MHAS_OK;
+  return disturb_labels(t, error);
 }
 
 mhas_code mhas_training_run(mhas_training *training, mhas_error *error) {
@@ -117,4 +138,5 @@ void mhas_training_free(mhas_training *training) {
   mhas_model_destroy(training->model);
   mhas_samples_free(&training->samples);
   mhas_free(training->order);
+  mhas_free(training->clean_labels);
 }

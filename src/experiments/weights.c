@@ -51,6 +51,14 @@ static mhas_code take_best(const mhas_training *training, mhas_weights *weights,
   mhas_model_get_best(training->model, MHAS_EMBEDDING_BIAS, weights->embedding_numbers + d * d);
   mhas_model_get_best(training->model, MHAS_W_QUERY, weights->W_Q);
   mhas_model_get_best(training->model, MHAS_W_KEY, weights->W_K);
+  double *compose = weights->compose;
+  for (mhas_slice slice = MHAS_PRE_BASE; slice < MHAS_SLICES; slice++) {
+    const int64_t count = mhas_slice_count(&training->recipe.model, slice);
+    if (count > 0) {
+      mhas_model_get_best(training->model, slice, compose);
+      compose += count;
+    }
+  }
   weights->accuracy = training->best_accuracy;
   weights->loss = training->best_loss;
   return MHAS_OK;
@@ -76,8 +84,11 @@ mhas_code mhas_weights_make(const mhas_weights_wish *wish, const mhas_task *task
   *weights = (mhas_weights){.accuracy = NAN, .loss = NAN};
   MHAS_TRY(mhas_alloc(&weights->W_Q, count, sizeof(double), "W_Q", error));
   MHAS_TRY(mhas_alloc(&weights->W_K, count, sizeof(double), "W_K", error));
+  const int64_t mixings = mhas_variant_parameters(&shape->variant, shape->heads, shape->dim);
+  MHAS_TRY(mhas_alloc(&weights->compose, (size_t)mixings, sizeof(double), "the mixings of heads", error));
   switch (wish->kind) {
     case MHAS_WEIGHTS_RANDOM:
+      mhas_variant_draw(&shape->variant, shape->heads, shape->dim, task->point.random, weights->compose);
       mhas_xavier_query_key(shape->heads, shape->dim, shape->key_dim, task->point.random, weights->W_Q, weights->W_K);
       break;
     case MHAS_WEIGHTS_CONSTRUCTED:
@@ -92,6 +103,7 @@ mhas_code mhas_weights_make(const mhas_weights_wish *wish, const mhas_task *task
 void mhas_weights_free(mhas_weights *weights) {
   mhas_free(weights->W_Q);
   mhas_free(weights->W_K);
+  mhas_free(weights->compose);
   mhas_free(weights->embedding_numbers);
 }
 

@@ -22,6 +22,7 @@ typedef struct mhas_weights_wish {
 /* Zero before they are made; to be freed also after a failure. */
 typedef struct mhas_weights {
   double *W_Q, *W_K;         /* (H, d, d_h) */
+  double *compose;           /* the mixings' arrays, one behind the other (model.h, mhas_variant_draw) */
   mhas_embedding embedding;  /* before the attention of the best model; weight NULL unless trained */
   double *embedding_numbers; /* weight and bias of it */
   double accuracy, loss;     /* of the best model; NaN unless trained */

@@ -26,7 +26,7 @@ mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_st
   mhas_row *row = &made->row;
   row->record_capacity = mhas_store_record_capacity(store);
   row->spectrum_capacity = mhas_store_spectrum_capacity(store);
-  if ((wanted & (MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z)) != 0) {
+  if ((wanted & MHAS_STORE_ARRAYS) != 0) {
     row->keep = mhas_store_keep_array;
     row->keep_context = &made->keep;
   }

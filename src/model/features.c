@@ -4,7 +4,7 @@
 #include "mhasweep/model.h"
 
 #define REAL_IS_FLOAT 0
-#include "model/attention.h"
+#include "model/attend.h"
 #include "model/layers.h"
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -14,13 +14,36 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 int64_t mhas_features_block(const mhas_features_shape *shape, int64_t samples) {
   enum { NUMBERS = 1 << 18, MOST = 256 };
   const int64_t context = shape->shared ? 0 : shape->context * shape->dim;
-  const int64_t per_sample = larger(context, shape->heads * larger(shape->dim, larger(shape->context, shape->key_dim)));
+  const bool by_rows = !shape->shared && composes_with(&shape->variant, MHAS_BRANCH_KEY);
+  const int64_t composed = by_rows ? shape->context * compose_width(&shape->variant, shape->heads) : 0;
+  const int64_t per_sample =
+      larger(larger(context, composed), shape->heads * larger(shape->dim, larger(shape->context, shape->key_dim)));
   return smaller(samples, larger(1, smaller(MOST, NUMBERS / per_sample)));
 }
 
-/* q (H, B, d_h), u (B, H, d) and theta (B, H, n). */
+static int64_t block_count(const mhas_features_shape *shape, int64_t samples) {
+  const int64_t block = mhas_features_block(shape, samples);
+  return samples / block + (samples % block != 0);
+}
+
+/* What composing needs besides its arrays: scores, weights, coefficients. */
+static int64_t compose_scratch(const mhas_features_shape *s, int64_t block) {
+  compose_stage stages[MHAS_STAGES];
+  int64_t maps = 0;
+  for (int i = 0; i < MHAS_STAGES; i++) {
+    maps += s->variant.compose[i] != 0;
+  }
+  return maps * block * s->heads * s->context +
+         (int64_t)carve_stages(stages, &s->variant, s->heads, s->context, s->dim, block, s->shared, false, NULL);
+}
+
+/* q (H, B, d_h), u (B, H, d), theta (B, H, n), and what composing needs. */
 int64_t mhas_features_scratch(const mhas_features_shape *shape, int64_t block) {
-  return block * shape->heads * (shape->key_dim + shape->dim + shape->context);
+  return block * shape->heads * (shape->key_dim + shape->dim + shape->context) + compose_scratch(shape, block);
+}
+
+const double *mhas_features_attention(const mhas_features_shape *shape, int64_t count, const double *scratch) {
+  return scratch + count * shape->heads * (shape->key_dim + shape->dim);
 }
 
 static int64_t count_saturated(int64_t rows, int64_t n, const double *theta) {
@@ -35,30 +58,61 @@ static int64_t count_saturated(int64_t rows, int64_t n, const double *theta) {
   return saturated;
 }
 
+static void set_weights(const mhas_features_shape *shape, const double *compose, compose_stage stages[MHAS_STAGES]) {
+  for (int i = 0; i < MHAS_STAGES; i++) {
+    const double *part[PARTS];
+    for (int k = 0; k < PARTS; k++) {
+      part[k] = compose;
+      compose +=
+          compose_slice_count(&shape->variant, shape->heads, shape->dim, (mhas_slice)(MHAS_PRE_BASE + i * PARTS + k));
+    }
+    compose_weights(&stages[i], part);
+  }
+}
+
 int64_t mhas_features(const mhas_features_shape *shape, int64_t count, const double *E, const double *e,
-                      const double *W_Q, const double *W_K, double *scratch, double *Z) {
+                      const double *W_Q, const double *W_K, const double *compose, double *scratch, double *Z) {
   const int64_t H = shape->heads;
   const int64_t n = shape->context;
   const int64_t d = shape->dim;
+  const int64_t map = count * H * n;
   double *q = scratch;
   double *u = q + count * H * shape->key_dim;
   double *theta = u + count * H * d;
-  const double factor = shape->logit_scale / sqrt((double)d);
+  double *next = theta + map;
+  attend p = {.variant = shape->variant,
+              .B = count,
+              .H = H,
+              .n = n,
+              .d = d,
+              .shared = shape->shared,
+              .factor = shape->logit_scale / sqrt((double)d),
+              .x = e,
+              .keys = E,
+              .u = u,
+              .theta = theta};
   query_forward(count, H, d, shape->key_dim, e, W_Q, W_K, q, u);
-  if (shape->shared) {
-    attention_forward(count * H, n, d, factor, u, E, theta, Z);
-  } else {
-    for (int64_t t = 0; t < count; t++) {
-      attention_forward(H, n, d, factor, u + t * H * d, E + t * n * d, theta + t * H * n, Z + t * H * d);
-    }
+  if (shape->variant.compose[MHAS_PRE] != 0) {
+    p.scores = next;
+    next += map;
   }
-  return count_saturated(count * H, n, theta);
+  if (shape->variant.compose[MHAS_POST] != 0) {
+    p.weights = next;
+    next += map;
+  }
+  if (composes(&shape->variant)) {
+    (void)carve_stages(p.stages, &shape->variant, H, n, d, count, shape->shared, false, next);
+    set_weights(shape, compose, p.stages);
+  }
+  attend_forward(&p, Z);
+  return count_saturated(count * H, n, p.weights != NULL ? p.weights : theta);
 }
 
 mhas_code mhas_features_check(const mhas_features_shape *shape, int64_t samples, mhas_error *error) {
   int unused = 0;
   const int64_t block = mhas_features_block(shape, samples);
   MHAS_TRY(mhas_narrow(shape->heads * shape->dim, "heads * dim", &unused, error));
+  MHAS_TRY(compose_check(&shape->variant, shape->heads, error));
   return mhas_narrow(block * shape->heads, "heads", &unused, error);
 }
 
@@ -66,7 +120,10 @@ double mhas_features_flops(const mhas_features_shape *shape, int64_t samples) {
   const double H = (double)shape->heads;
   const double d = (double)shape->dim;
   const double n = (double)shape->context;
-  return (double)samples * H * (4.0 * d * (double)shape->key_dim + 4.0 * n * d + 5.0 * n);
+  const double entry = shape->variant.weighting == MHAS_SOFTMAX ? 5.0 : 1.0;
+  const double rows = (double)(shape->shared ? block_count(shape, samples) : samples) * n;
+  return (double)samples * H * (4.0 * d * (double)shape->key_dim + 4.0 * n * d + entry * n) +
+         compose_flops(&shape->variant, shape->heads, shape->context, shape->dim, (double)samples, rows);
 }
 
 void mhas_xavier_query_key(int64_t heads, int64_t dim, int64_t key_dim, mhas_random random, double *W_Q, double *W_K) {

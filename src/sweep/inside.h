@@ -34,7 +34,7 @@ extern const char *const sweep_method_names[]; /* of SWEEP_SOBOL and those after
 enum { SWEEP_METHOD_NAMES = 3 };
 
 extern const char *const sweep_store_names[]; /* of the bits of mhas_store_flag, from the lowest */
-enum { SWEEP_STORE_NAMES = 5 };
+enum { SWEEP_STORE_NAMES = 6 };
 
 struct mhas_sweep {
   const mhas_experiment *experiment;

@@ -12,6 +12,7 @@ typedef struct tally {
   double flops, array_bytes; /* sums over kept points */
   double flops_most, bytes_most;
   int64_t records_most, spectrum_most;
+  double parameters_least, parameters_most;
 } tally;
 
 /* ---- points ---- */
@@ -54,6 +55,8 @@ static void look(tally *t, int64_t index, bool sum) {
   }
   t->flops_most = fmax(t->flops_most, cost.flops);
   t->bytes_most = fmax(t->bytes_most, cost.bytes);
+  t->parameters_least = fmin(t->parameters_least, cost.parameters);
+  t->parameters_most = fmax(t->parameters_most, cost.parameters);
   t->records_most = cost.records > t->records_most ? cost.records : t->records_most;
   t->spectrum_most = cost.spectrum > t->spectrum_most ? cost.spectrum : t->spectrum_most;
 }
@@ -145,7 +148,7 @@ static double row_bytes(const mhas_sweep *sweep, const mhas_plan *plan) {
 
 mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_error *error) {
   const double head = 65536.0; /* root attributes, names, meanings */
-  tally t = {.sweep = sweep};
+  tally t = {.sweep = sweep, .parameters_least = INFINITY};
   *plan = (mhas_plan){.grid = mhas_sweep_grid_count(sweep)};
   MHAS_TRY(mhas_alloc(&t.values, (size_t)sweep->experiment->parameter_count, sizeof *t.values, "a point", error));
   plan->exact = exact || plan->grid <= EXACT_MOST;
@@ -166,6 +169,8 @@ mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_e
   plan->bytes_most = t.bytes_most;
   plan->records_most = t.records_most;
   plan->spectrum_most = t.spectrum_most;
+  plan->parameters_least = isfinite(t.parameters_least) ? t.parameters_least : 0.0;
+  plan->parameters_most = t.parameters_most;
   plan->file_bytes = head + plan->points * row_bytes(sweep, plan) + t.array_bytes * weight;
   return MHAS_OK;
 }

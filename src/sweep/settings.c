@@ -13,7 +13,7 @@ static const char *const top_keys[] = {"experiment", "seed",   "parameters", "zi
 static const char *const sample_keys[] = {"method", "count"};
 static const char *const limit_keys[] = {"seconds_per_point", "memory_per_rank", "max_failures"};
 const char *const sweep_method_names[] = {"sobol", "random", "lhs"};
-const char *const sweep_store_names[] = {"curves", "spectrum", "weights", "data", "z"};
+const char *const sweep_store_names[] = {"curves", "spectrum", "weights", "data", "z", "attention"};
 enum { TOP_KEYS = sizeof top_keys / sizeof *top_keys, EXPERIMENTS_MOST = 64 };
 
 static size_t experiment_names(const char *names[EXPERIMENTS_MOST]) {

@@ -231,6 +231,12 @@ class Plan(Case):
         self.assert_refused(call("plan", self.path, "--set", "haeds=3"), "--set haeds", "did you mean")
         self.assert_refused(call("plan", self.path, "--set", "heads"), "--set heads")
 
+    def test_models_are_measured_in_parameters(self):
+        plan = self.plan("--set", "heads=[1, 2]", "--set", "where=true", "--set", "dim=8", "--set", "key_dim=4")
+        self.assertEqual((plan["parameters_least"], plan["parameters_most"]), (8 * (2 * 4 + 1), 2 * 8 * (2 * 4 + 1)))
+        given = ("--set", "heads=2", "--set", "where=true", "--set", "dim=8", "--set", "key_dim=4")
+        self.assertIn(f"{2 * 8 * (2 * 4 + 1)} parameters in every point", call("plan", self.path, *given).stdout)
+
     def test_memory_limit_is_compared(self):
         self.assertIn("within limits.memory_per_rank", call("plan", self.path, "--set", "limits.memory_per_rank=1GiB").stdout)
         self.assertIn("MORE than limits.memory_per_rank", call("plan", self.path, "--set", "limits.memory_per_rank=1B").stdout)
