@@ -59,13 +59,14 @@ static void release(head_work *work) {
   mhas_free(work->sigma);
 }
 
-/* Sample i of the head attends most to context row i mod n: `peak` there, and a tenth of a normal number everywhere. */
+/* Sample i of the head attends most to context row i (there are r <= n samples): `peak` there, and a tenth of a normal
+ * number everywhere. */
 static void draw_targets(const head_work *work, int64_t n, int64_t first, int64_t k, double peak, mhas_random random) {
   for (int64_t i = 0; i < k; i++) {
     for (int64_t j = 0; j < n; j++) {
       double noise = 0.0;
       mhas_random_normal(random, MHAS_STREAM_TARGET, (uint64_t)((first + i) * n + j), 1, &noise);
-      work->target[j * k + i] = 0.1 * noise + (j == i % n ? peak : 0.0);
+      work->target[j * k + i] = 0.1 * noise + (j == i ? peak : 0.0);
     }
   }
 }

@@ -25,7 +25,8 @@ MEMORIZE = """
 experiment: memorize
 seed: 1
 parameters:
-  heads: [1, 2, 4]
+  heads: [2, 3, 4]
+  value_dim: 4
   dim: 16
   context: 8
   classes: 10
@@ -34,7 +35,7 @@ parameters:
   steps: 400
   eval_every: 50
 replicates: 2
-search: {parameter: samples, until: "accuracy >= 0.7", from: 2, to: 400, tolerance: 3}
+search: {parameter: samples, until: "accuracy >= 0.9", from: 2, to: 400, tolerance: 3}
 """
 
 
@@ -64,14 +65,14 @@ class Search(harness.Folder):
             for i, found in enumerate(file["capacity"][:]):
                 sizes, values = file["curve_trial_samples"][i], file["curve_trial_value"][i]
                 sizes, values = sizes[~numpy.isnan(sizes)], values[~numpy.isnan(values)]
-                good = sizes[values >= 0.7]
+                good = sizes[values >= 0.9]
                 self.assertEqual(found, good.max())
-                self.assertGreaterEqual(file["accuracy"][i], 0.7)
-                self.assertLessEqual(sizes[values < 0.7].min() - found, 3)
+                self.assertGreaterEqual(file["accuracy"][i], 0.9)
+                self.assertLessEqual(sizes[values < 0.9].min() - found, 3)
                 self.assertGreater(found, 2)
             # The row of a search is that of a run at the capacity.
             found = int(file["capacity"][0])
-            self.run_program("run", "sweep.yaml", "-o", "at.h5", "--set", "heads=1", "--set", "replicates=1",
+            self.run_program("run", "sweep.yaml", "-o", "at.h5", "--set", "heads=2", "--set", "replicates=1",
                              "--set", f"search={{parameter: samples, until: loss > 0, from: {found}, to: {found}}}")
             with h5py.File(self.folder / "at.h5") as at:
                 for name in ("loss", "best_step", "steps_run", "accuracy"):
