@@ -18,13 +18,17 @@ typedef enum mhas_type {
   MHAS_INTEGER,
   MHAS_REAL,
   MHAS_CHOICE, /* one of a list of words; its value is the word's place in the list */
-  MHAS_FLAG    /* true or false; 1 or 0 */
+  MHAS_FLAG,   /* true or false; 1 or 0 */
+  MHAS_TEXT    /* any words, such as the path of a file; for parameters only */
 } mhas_type;
 
-/* A value of any type: `real` for MHAS_REAL, `integer` for all others. */
+enum { MHAS_TEXT_MOST = 255 }; /* bytes of a MHAS_TEXT */
+
+/* A value of any type: `real` for MHAS_REAL, `text` for MHAS_TEXT, `integer` for all others. */
 typedef union mhas_value {
   int64_t integer;
   double real;
+  const char *text; /* NUL-terminated UTF-8 without control characters; lives as long as the sweep */
 } mhas_value;
 
 typedef struct mhas_parameter {

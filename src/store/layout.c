@@ -38,7 +38,22 @@ static const store_column run_columns[STORE_RUN_COUNT] = {
 };
 
 static store_kind kind_of(mhas_type type) {
-  return type == MHAS_REAL ? STORE_FLOAT64 : type == MHAS_INTEGER ? STORE_INT64 : STORE_INT8;
+  switch (type) {
+    case MHAS_REAL: return STORE_FLOAT64;
+    case MHAS_INTEGER: return STORE_INT64;
+    case MHAS_TEXT: return STORE_TEXT;
+    default: return STORE_INT8;
+  }
+}
+
+/* Bytes of the longest text among the parameter's values; HDF5 wants at least one. */
+static size_t longest_text(const mhas_sweep *sweep, int parameter) {
+  size_t longest = 1;
+  for (int64_t i = 0; i < mhas_sweep_axis_length(sweep, parameter); i++) {
+    const size_t length = strlen(mhas_sweep_axis_value(sweep, parameter, i).text);
+    longest = length > longest ? length : longest;
+  }
+  return longest;
 }
 
 static size_t element_bytes(const store_column *column) {
@@ -70,12 +85,14 @@ static mhas_code add_parameters(const mhas_sweep *sweep, store_layout *layout, m
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
   for (int i = 0; i < experiment->parameter_count; i++) {
     const mhas_parameter *parameter = &experiment->parameters[i];
+    const bool is_text = parameter->type == MHAS_TEXT;
     const store_column column = {.kind = kind_of(parameter->type),
+                                 .text_length = is_text ? longest_text(sweep, i) : 0,
                                  .unit = parameter->unit,
                                  .meaning = parameter->meaning,
                                  .role = STORE_ROLE_PARAMETER,
                                  .words = parameter->type == MHAS_FLAG ? flag_words : parameter->choices,
-                                 .starts_missing = true,
+                                 .starts_missing = !is_text,
                                  .is_axis = mhas_sweep_is_axis(sweep, i)};
     MHAS_TRY(add(layout, "", parameter->name, column, error));
   }

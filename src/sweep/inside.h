@@ -38,6 +38,7 @@ enum { SWEEP_STORE_NAMES = 5 };
 
 struct mhas_sweep {
   const mhas_experiment *experiment;
+  sweep_arena arena; /* of the file's tree, which holds the texts among the values */
   mhas_text text, overrides;
   uint64_t seed;
   unsigned store;

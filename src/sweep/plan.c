@@ -122,7 +122,10 @@ static double count_kept(tally *t) {
 
 /* ---- the file ---- */
 
-static double bytes_of_type(mhas_type type) { return type == MHAS_INTEGER || type == MHAS_REAL ? 8.0 : 1.0; }
+static double bytes_of_type(mhas_type type) {
+  const double text = 64.0; /* of a usual path */
+  return type == MHAS_TEXT ? text : type == MHAS_INTEGER || type == MHAS_REAL ? 8.0 : 1.0;
+}
 
 static double row_bytes(const mhas_sweep *sweep, const mhas_plan *plan) {
   const mhas_experiment *experiment = sweep->experiment;
