@@ -21,4 +21,16 @@ void dgelsd_(const int *m, const int *n, const int *nrhs, double *a, const int *
 void dgelss_(const int *m, const int *n, const int *nrhs, double *a, const int *lda, double *b, const int *ldb,
              double *s, const double *rcond, int *rank, double *work, const int *lwork, int *info);
 
+/* QR factorization by Householder reflections. */
+void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work, const int *lwork,
+             int *info);
+
+/* One step of incremental condition estimation: the largest (job 1) or smallest (job 2) singular value of a triangular
+ * matrix that grows by a row. */
+void dlaic1_(const int *job, const int *j, const double *x, const double *sest, const double *w, const double *gamma,
+             double *sestpr, double *s, double *c);
+
+/* Cholesky factorization. */
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t uplo_length);
+
 #endif
