@@ -128,6 +128,10 @@ typedef struct mhas_experiment {
 
   /* Rules that involve several parameters. NULL if there are none. Fails with MHAS_USAGE and the reason. */
   mhas_code (*check)(const mhas_value *values, mhas_error *error);
+  /* Looks through the files that the point reads, from end to end. Rank 0 calls it for every point before a result
+   * file is made, so it has to be quick where it has looked already. NULL if there are none. Fails with MHAS_USAGE and
+   * the reason. */
+  mhas_code (*inspect)(const mhas_value *values, mhas_error *error);
   mhas_cost (*cost)(const mhas_value *values);
   /* The arrays of this point for the wanted flags: fills at most MHAS_ARRAYS_MOST, returns how many. NULL if it has
    * none. */
