@@ -57,11 +57,18 @@ mhas_code mhas_source_open(const mhas_source_shape *shape, mhas_random random, m
 void mhas_source_close(mhas_source *source); /* NULL is fine */
 
 /*
- * Samples first .. first + count - 1: contexts into E (count, n, d), or the one that all share into E (n, d); queries
- * into e (count, d). Either may be NULL. Any block has the same bits whichever blocks were asked for before.
- * MHAS_IO or MHAS_NUMERIC if a file turns out to be bad.
+ * Samples first .. first + count - 1: contexts into E (count, n, d), or the one that all share (also with a count of 0)
+ * into E (n, d); queries into e (count, d). Either may be NULL. Any block has the same bits whichever blocks were asked
+ * for before. MHAS_IO or MHAS_NUMERIC if a file turns out to be bad.
  */
 mhas_code mhas_source_read(mhas_source *source, int64_t first, int64_t count, double *E, double *e, mhas_error *error);
+
+/* Labels are random whatever the source: of samples first .. first + count - 1 into y (count). */
+void mhas_source_labels(const mhas_source *source, int64_t first, int64_t count, double *y);
+
+/* Reads samples first .. first + count - 1 into place; a shared context comes with the first of all. */
+mhas_code mhas_samples_read(mhas_samples *samples, mhas_source *source, int64_t first, int64_t count,
+                            mhas_error *error);
 
 /* A hash of the file's shape and numbers, below 2^53; 0 without a file. */
 mhas_code mhas_source_hash(mhas_source *source, int64_t *hash, mhas_error *error);

@@ -268,6 +268,10 @@ mhas_code mhas_source_read(mhas_source *source, int64_t first, int64_t count, do
   return MHAS_OK;
 }
 
+void mhas_source_labels(const mhas_source *source, int64_t first, int64_t count, double *y) {
+  mhas_data_labels(&source->shape.data, source->random, first, count, y);
+}
+
 /* ---- facts ---- */
 
 mhas_code mhas_source_hash(mhas_source *source, int64_t *hash, mhas_error *error) {

@@ -330,7 +330,7 @@ static mhas_code keep(const testing *t, mhas_error *error) {
     return MHAS_OK;
   }
   MHAS_TRY(mhas_alloc(&E, (size_t)(contexts * t->n * t->d), sizeof *E, "the stored contexts", error));
-  mhas_code code = mhas_source_read(t->source, 0, contexts, E, NULL, error);
+  mhas_code code = mhas_source_read(t->source, 0, t->shape.data.shared ? 0 : contexts, E, NULL, error);
   if (code == MHAS_OK) {
     code = t->row->keep(t->row->keep_context, "E", E, error);
   }

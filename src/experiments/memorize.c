@@ -11,10 +11,9 @@
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
+#include "experiments/from_source.h"
 #include "mhasweep/model.h"
 
-static const char *const context_types[] = {"own", "shared", NULL};
-static const char *const distributions[] = {"uniform", "gaussian", NULL};
 static const char *const label_kinds[] = {"classes", "regression", NULL};
 static const char *const precisions[] = {"float32", "float64", NULL};
 
@@ -46,7 +45,8 @@ enum {
   P_EVAL_EVERY,
   P_EARLY_STOP,
   P_PRECISION,
-  P_COUNT
+  P_SOURCE,
+  P_COUNT = P_SOURCE + SOURCE_PARAMETER_COUNT
 };
 
 static const mhas_parameter parameters[P_COUNT] = {
@@ -59,10 +59,8 @@ static const mhas_parameter parameters[P_COUNT] = {
                    "outputs d_o of the attention layer, before the decoder"},
     [P_CONTEXT] = {"context", MHAS_INTEGER, "1", "32", 1, 1 << 16, NULL, "rows n of a context"},
     [P_SAMPLES] = {"samples", MHAS_INTEGER, "1", "10000", 1, 1 << 30, NULL, "samples T, all of them trained on"},
-    [P_CONTEXT_TYPE] = {"context_type", MHAS_CHOICE, "1", "own", 0, 0, context_types,
-                        "own: every sample has a context of its own; shared: all have the same one"},
-    [P_DISTRIBUTION] = {"distribution", MHAS_CHOICE, "1", "uniform", 0, 0, distributions,
-                        "of the entries of contexts and queries: uniform on [0, 1) or standard normal"},
+    [P_CONTEXT_TYPE] = SOURCE_CONTEXT_TYPE,
+    [P_DISTRIBUTION] = SOURCE_DISTRIBUTION,
     [P_LABELS] = {"labels", MHAS_CHOICE, "1", "classes", 0, 0, label_kinds,
                   "classes: random classes, cross-entropy; regression: uniform numbers on [0, 1), mean squared error"},
     [P_CLASSES] = {"classes", MHAS_INTEGER, "1", "100", 2, 1 << 20, NULL, "number of classes (labels: classes)"},
@@ -91,6 +89,7 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_EARLY_STOP] = {"early_stop", MHAS_FLAG, "1", "true", 0, 1, NULL,
                       "stop as soon as every sample is classified right"},
     [P_PRECISION] = {"precision", MHAS_CHOICE, "1", "float32", 0, 0, precisions, "of the arithmetic"},
+    SOURCE_PARAMETERS(P_SOURCE),
 };
 
 enum {
@@ -175,7 +174,18 @@ static int64_t evaluations(const mhas_value *values) {
   return divide_up(values[P_STEPS].integer, values[P_EVAL_EVERY].integer);
 }
 
+static mhas_source_shape shape_of_source(const mhas_value *values) {
+  const mhas_data_shape data = data_shape(values);
+  return source_shape(&values[P_SOURCE], values[P_CONTEXT_TYPE].integer, &data);
+}
+
+static mhas_code inspect(const mhas_value *values, mhas_error *error) {
+  const mhas_source_shape source = shape_of_source(values);
+  return mhas_source_inspect(&source, error);
+}
+
 static mhas_code check(const mhas_value *values, mhas_error *error) {
+  const mhas_source_shape source = shape_of_source(values);
   const mhas_model_shape shape = model_shape(values);
   const mhas_data_shape data = data_shape(values);
   if (mhas_model_check(&shape, batch_of(values), error) != MHAS_OK) {
@@ -197,11 +207,12 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
   }
-  return MHAS_OK;
+  return mhas_source_check(&source, error);
 }
 
 /* An epoch's last batch may be short, so a step has samples / steps-per-epoch of them on average. */
 static mhas_cost cost(const mhas_value *values) {
+  const mhas_source_shape source = shape_of_source(values);
   const mhas_model_shape shape = model_shape(values);
   const mhas_data_shape data = data_shape(values);
   const double steps = (double)values[P_STEPS].integer;
@@ -210,9 +221,10 @@ static mhas_cost cost(const mhas_value *values) {
   const double contexts = (data.shared ? 1.0 : samples) * (double)data.context * (double)data.dim;
   const double size = (double)mhas_precision_size(precision_of(values));
   return (mhas_cost){
-      .flops = steps * (mhas_model_gradient_flops(&shape, in_step) + mhas_model_update_flops(&shape)) +
+      .flops = mhas_source_flops(&source) +
+               steps * (mhas_model_gradient_flops(&shape, in_step) + mhas_model_update_flops(&shape)) +
                (double)evaluations(values) * mhas_model_forward_flops(&shape, samples),
-      .bytes = mhas_model_bytes(&shape, precision_of(values), batch_of(values)) +
+      .bytes = mhas_source_bytes(&source) + mhas_model_bytes(&shape, precision_of(values), batch_of(values)) +
                size * (contexts + samples * (double)data.dim) + (sizeof(double) + sizeof(int64_t)) * samples,
       .records = evaluations(values),
       .spectrum = 0,
@@ -400,6 +412,21 @@ static void fill_results(const training *t) {
   result[R_PARAMETERS].integer = mhas_model_parameters(s);
 }
 
+static mhas_code read_samples(training *t, mhas_error *error) {
+  const mhas_source_shape shape = shape_of_source(t->task->point.values);
+  mhas_source *source = NULL;
+  mhas_code code = mhas_source_open(&shape, t->task->point.random, &source, error);
+  for (int64_t first = 0; code == MHAS_OK && first < t->T; first += t->batch) {
+    const int64_t count = t->T - first < t->batch ? t->T - first : t->batch;
+    code = proceed(t, error);
+    if (code == MHAS_OK) {
+      code = mhas_samples_read(&t->samples, source, first, count, error);
+    }
+  }
+  mhas_source_close(source);
+  return code;
+}
+
 static mhas_code prepare(training *t, mhas_error *error) {
   const mhas_value *values = t->task->point.values;
   const mhas_data_shape data = data_shape(values);
@@ -407,12 +434,7 @@ static mhas_code prepare(training *t, mhas_error *error) {
   MHAS_TRY(mhas_alloc(&t->order, (size_t)t->T, sizeof *t->order, "the order of the samples", error));
   MHAS_TRY(mhas_model_create(&t->shape, precision_of(values), t->batch, &t->model, error));
   mhas_model_initialise(t->model, t->task->point.random);
-  for (int64_t first = 0; first < t->T; first += t->batch) {
-    const int64_t count = t->T - first < t->batch ? t->T - first : t->batch;
-    MHAS_TRY(proceed(t, error));
-    MHAS_TRY(mhas_samples_draw(&t->samples, t->task->point.random, first, count, error));
-  }
-  return MHAS_OK;
+  return read_samples(t, error);
 }
 
 static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
@@ -462,6 +484,7 @@ const mhas_experiment mhas_experiment_memorize = {
     .curves = curves,
     .curve_count = C_COUNT,
     .check = check,
+    .inspect = inspect,
     .cost = cost,
     .arrays = arrays,
     .run = run,

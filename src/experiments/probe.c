@@ -11,11 +11,10 @@
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
+#include "experiments/from_source.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
 
-static const char *const context_types[] = {"own", "shared", NULL};
-static const char *const distributions[] = {"uniform", "gaussian", NULL};
 static const char *const label_kinds[] = {"regression", "classes", NULL};
 static const char *const weight_kinds[] = {"random", NULL};
 
@@ -32,7 +31,8 @@ enum {
   P_WEIGHTS,
   P_LOGIT_SCALE,
   P_FIT_TOLERANCE,
-  P_COUNT
+  P_SOURCE,
+  P_COUNT = P_SOURCE + SOURCE_PARAMETER_COUNT
 };
 
 static const mhas_parameter parameters[P_COUNT] = {
@@ -41,10 +41,8 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_KEY_DIM] = {"key_dim", MHAS_INTEGER, "1", "= dim", 1, 1 << 20, NULL, "dimension d_h of keys in each head"},
     [P_CONTEXT] = {"context", MHAS_INTEGER, "1", "32", 1, 1 << 20, NULL, "rows n of a context"},
     [P_SAMPLES] = {"samples", MHAS_INTEGER, "1", "= heads * (context - 1) + 1", 1, 1 << 30, NULL, "samples T"},
-    [P_CONTEXT_TYPE] = {"context_type", MHAS_CHOICE, "1", "own", 0, 0, context_types,
-                        "own: every sample has a context of its own; shared: all have the same one"},
-    [P_DISTRIBUTION] = {"distribution", MHAS_CHOICE, "1", "uniform", 0, 0, distributions,
-                        "of the entries of contexts and queries: uniform on [0, 1) or standard normal"},
+    [P_CONTEXT_TYPE] = SOURCE_CONTEXT_TYPE,
+    [P_DISTRIBUTION] = SOURCE_DISTRIBUTION,
     [P_LABELS] = {"labels", MHAS_CHOICE, "1", "regression", 0, 0, label_kinds,
                   "what is fitted: one uniform number per sample, or a random class as a one-hot vector"},
     [P_CLASSES] = {"classes", MHAS_INTEGER, "1", "100", 2, 1 << 20, NULL, "number of classes (labels: classes)"},
@@ -54,6 +52,7 @@ static const mhas_parameter parameters[P_COUNT] = {
                        "factor on the attention logits e^T W_Q W_K^T E / sqrt(dim)"},
     [P_FIT_TOLERANCE] = {"fit_tolerance", MHAS_REAL, "1", "1.0e-6", DBL_TRUE_MIN, 1, NULL,
                          "regression: a sample is memorized if its error is at most this times the largest label"},
+    SOURCE_PARAMETERS(P_SOURCE),
 };
 
 enum {
@@ -127,7 +126,18 @@ static mhas_data_shape data_shape(const mhas_value *values) {
   };
 }
 
+static mhas_source_shape shape_of_source(const mhas_value *values) {
+  const mhas_data_shape data = data_shape(values);
+  return source_shape(&values[P_SOURCE], values[P_CONTEXT_TYPE].integer, &data);
+}
+
+static mhas_code inspect(const mhas_value *values, mhas_error *error) {
+  const mhas_source_shape source = shape_of_source(values);
+  return mhas_source_inspect(&source, error);
+}
+
 static mhas_code check(const mhas_value *values, mhas_error *error) {
+  const mhas_source_shape source = shape_of_source(values);
   const mhas_features_shape shape = features_shape(values);
   const double samples = (double)values[P_SAMPLES].integer;
   mhas_code code = mhas_features_check(&shape, values[P_SAMPLES].integer, error);
@@ -147,20 +157,22 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
   }
-  return MHAS_OK;
+  return mhas_source_check(&source, error);
 }
 
 static double flops_of(const mhas_value *values) {
+  const mhas_source_shape source = shape_of_source(values);
   const mhas_features_shape shape = features_shape(values);
   const int64_t samples = values[P_SAMPLES].integer;
   const int64_t width = width_of(values);
   const int64_t outputs = output_count(values);
-  return mhas_features_flops(&shape, samples) + mhas_least_squares_flops(samples, width, outputs) +
-         2.0 * (double)samples * (double)width * (double)outputs;
+  return mhas_source_flops(&source) + mhas_features_flops(&shape, samples) +
+         mhas_least_squares_flops(samples, width, outputs) + 2.0 * (double)samples * (double)width * (double)outputs;
 }
 
 /* Z and the labels, the solver's copies, the weights, B, and a block of samples. */
 static mhas_cost cost(const mhas_value *values) {
+  const mhas_source_shape source = shape_of_source(values);
   const mhas_features_shape shape = features_shape(values);
   const int64_t samples = values[P_SAMPLES].integer;
   const int64_t width = width_of(values);
@@ -173,7 +185,8 @@ static mhas_cost cost(const mhas_value *values) {
                          (double)samples + (double)spectrum_count(values);
   return (mhas_cost){
       .flops = flops_of(values),
-      .bytes = sizeof(double) * numbers + mhas_least_squares_bytes(samples, width, outputs),
+      .bytes =
+          sizeof(double) * numbers + mhas_source_bytes(&source) + mhas_least_squares_bytes(samples, width, outputs),
       .records = 0,
       .spectrum = spectrum_count(values),
   };
@@ -211,6 +224,7 @@ typedef struct probe {
   mhas_row *row;
   mhas_features_shape shape;
   mhas_data_shape data;
+  mhas_source *source;
   int64_t T, width, outputs;
   double *W_Q, *W_K; /* (H, d, d_h) */
   double *Z;         /* (T, H d) */
@@ -242,11 +256,11 @@ static void release(probe *p) {
   mhas_free(p->Y);
   mhas_free(p->B);
   mhas_free(p->sigma);
+  mhas_source_close(p->source);
 }
 
 /* Z, block by block: the contexts of a block are drawn, used and forgotten. */
 static mhas_code build_features(probe *p, int64_t *saturated, mhas_error *error) {
-  const mhas_random random = p->task->point.random;
   const int64_t block = mhas_features_block(&p->shape, p->T);
   const int64_t contexts = p->shape.shared ? 1 : block;
   double *E = NULL;
@@ -263,16 +277,15 @@ static mhas_code build_features(probe *p, int64_t *saturated, mhas_error *error)
                       "the features' scratch", error);
   }
   if (code == MHAS_OK && p->shape.shared) {
-    mhas_data_contexts(&p->data, random, 0, 1, E);
+    code = mhas_source_read(p->source, 0, 0, E, NULL, error);
   }
   for (int64_t t = 0; code == MHAS_OK && t < p->T; t += block) {
     const int64_t count = p->T - t < block ? p->T - t : block;
-    if (!p->shape.shared) {
-      mhas_data_contexts(&p->data, random, t, count, E);
+    code = mhas_source_read(p->source, t, count, p->shape.shared ? NULL : E, e, error);
+    if (code == MHAS_OK) {
+      *saturated += mhas_features(&p->shape, count, E, e, p->W_Q, p->W_K, scratch, p->Z + t * p->width);
+      code = p->task->proceed(p->task->context, error);
     }
-    mhas_data_queries(&p->data, random, t, count, e);
-    *saturated += mhas_features(&p->shape, count, E, e, p->W_Q, p->W_K, scratch, p->Z + t * p->width);
-    code = p->task->proceed(p->task->context, error);
   }
   mhas_free(E);
   mhas_free(e);
@@ -371,18 +384,21 @@ static void fill_theory(const probe *p, int64_t saturated) {
 
 /* Contexts and queries are drawn again: the same numbers, all at once this time. */
 static mhas_code keep_data(const probe *p, mhas_error *error) {
-  const mhas_random random = p->task->point.random;
   const int64_t contexts = mhas_data_contexts_count(&p->data);
   double *drawn = NULL;
   MHAS_TRY(mhas_alloc(&drawn, (size_t)(contexts * p->data.context * p->data.dim), sizeof *drawn, "the stored contexts",
                       error));
-  mhas_data_contexts(&p->data, random, 0, contexts, drawn);
-  mhas_code code = p->row->keep(p->row->keep_context, "E", drawn, error);
+  mhas_code code = mhas_source_read(p->source, 0, p->data.shared ? 0 : contexts, drawn, NULL, error);
+  if (code == MHAS_OK) {
+    code = p->row->keep(p->row->keep_context, "E", drawn, error);
+  }
   mhas_free(drawn);
   MHAS_TRY(code);
   MHAS_TRY(mhas_alloc(&drawn, (size_t)(p->T * p->data.dim), sizeof *drawn, "the stored queries", error));
-  mhas_data_queries(&p->data, random, 0, p->T, drawn);
-  code = p->row->keep(p->row->keep_context, "e", drawn, error);
+  code = mhas_source_read(p->source, 0, p->T, NULL, drawn, error);
+  if (code == MHAS_OK) {
+    code = p->row->keep(p->row->keep_context, "e", drawn, error);
+  }
   mhas_free(drawn);
   MHAS_TRY(code);
   return p->row->keep(p->row->keep_context, "y", p->y, error);
@@ -414,7 +430,11 @@ static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
       .outputs = output_count(values),
   };
   int64_t saturated = 0;
+  const mhas_source_shape source = shape_of_source(values);
   mhas_code code = allocate(&p, error);
+  if (code == MHAS_OK) {
+    code = mhas_source_open(&source, task->point.random, &p.source, error);
+  }
   if (code != MHAS_OK) {
     goto done;
   }
@@ -446,6 +466,7 @@ const mhas_experiment mhas_experiment_probe = {
     .results = results,
     .result_count = R_COUNT,
     .check = check,
+    .inspect = inspect,
     .cost = cost,
     .arrays = arrays,
     .run = run,

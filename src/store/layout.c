@@ -46,16 +46,6 @@ static store_kind kind_of(mhas_type type) {
   }
 }
 
-/* Bytes of the longest text among the parameter's values; HDF5 wants at least one. */
-static size_t longest_text(const mhas_sweep *sweep, int parameter) {
-  size_t longest = 1;
-  for (int64_t i = 0; i < mhas_sweep_axis_length(sweep, parameter); i++) {
-    const size_t length = strlen(mhas_sweep_axis_value(sweep, parameter, i).text);
-    longest = length > longest ? length : longest;
-  }
-  return longest;
-}
-
 static size_t element_bytes(const store_column *column) {
   switch (column->kind) {
     case STORE_INT8: return 1;
@@ -87,7 +77,7 @@ static mhas_code add_parameters(const mhas_sweep *sweep, store_layout *layout, m
     const mhas_parameter *parameter = &experiment->parameters[i];
     const bool is_text = parameter->type == MHAS_TEXT;
     const store_column column = {.kind = kind_of(parameter->type),
-                                 .text_length = is_text ? longest_text(sweep, i) : 0,
+                                 .text_length = is_text ? mhas_sweep_text_width(sweep, i) : 0,
                                  .unit = parameter->unit,
                                  .meaning = parameter->meaning,
                                  .role = STORE_ROLE_PARAMETER,

@@ -33,6 +33,7 @@ static void the_canonical_text_has_every_key_in_order(void **state) {
   assert_string_equal(mhas_sweep_canonical(sweep),
                       "experiment = probe\n"
                       "numerics = 1\n"
+                      "parameters.bag = 500\n"
                       "parameters.classes = 100\n"
                       "parameters.context = {from: 8, to: 32, step: 8}\n"
                       "parameters.context_type = shared\n"
@@ -43,7 +44,12 @@ static void the_canonical_text_has_every_key_in_order(void **state) {
                       "parameters.key_dim = [4, 8]\n"
                       "parameters.labels = regression\n"
                       "parameters.logit_scale = 1\n"
+                      "parameters.patch = 4\n"
+                      "parameters.path = \"\"\n"
+                      "parameters.positions = random\n"
                       "parameters.samples = \"= heads * ( context - 1 ) + 1\"\n"
+                      "parameters.source = synthetic\n"
+                      "parameters.stage = embedding\n"
                       "parameters.weights = random\n"
                       "replicates = 6\n"
                       "sample = {method: sobol, count: 12}\n"
@@ -235,6 +241,42 @@ static void errors_of_the_file_come_before_those_of_set(void **state) {
   mhas_sweep_destroy(sweep);
 }
 
+/* ---- texts ---- */
+
+static void texts_are_values_like_others(void **state) {
+  (void)state;
+  mhas_sweep *sweep =
+      sweep_from("experiment: probe\nparameters:\n  path: [a b.npy, \"true\", '12', 'say \"\\\"']\n  heads: 2\n", NULL);
+  assert_int_equal(mhas_sweep_grid_count(sweep), 4);
+  assert_values(sweep, "path", "\"a b.npy\" \"true\" \"12\" \"say \\\"\\\\\\\"\"");
+  assert_non_null(strstr(mhas_sweep_canonical(sweep), "parameters.path = [\"a b.npy\", \"true\", \"12\", \"say "));
+  const int path = mhas_parameter_find(mhas_sweep_experiment(sweep), "path");
+  assert_true(mhas_sweep_is_axis(sweep, path));
+  assert_int_equal(mhas_sweep_text_width(sweep, path), 7);
+  mhas_sweep_destroy(sweep);
+  sweep = sweep_from("experiment: probe", "path=x/y.h5");
+  assert_values(sweep, "path", "\"x/y.h5\"");
+  mhas_sweep_destroy(sweep);
+}
+
+static void texts_that_cannot_be_are_refused(void **state) {
+  (void)state;
+  assert_refused("experiment: probe\nparameters:\n  path: '= heads'", NULL,
+                 "test.yaml:3:9: path takes a text, which no expression gives\n");
+  assert_refused("experiment: probe\nparameters:\n  path:\n", NULL, "test.yaml:3:3: path takes a text, not nothing\n");
+  assert_refused("experiment: probe\nparameters:\n  path: {from: 1, to: 2}\n", NULL,
+                 "test.yaml:3:9: path takes a text; words have no ranges, write a list\n");
+  assert_refused("experiment: probe\nparameters:\n  path: [a, b, a]\n", NULL,
+                 "test.yaml:3:9: path = \"a\" comes twice; keep one (replicates: N repeats points)\n");
+  assert_refused("experiment: probe\nparameters:\n  path: \"a\\nb\"\n", NULL,
+                 "test.yaml:3:9: path takes a text on one line, without control characters\n");
+  assert_refused("experiment: probe\nwhere: path == 1\n", NULL,
+                 "test.yaml:2:8: the expression of where: path is a text; expressions know numbers and words only\n");
+  char text[512];
+  (void)snprintf(text, sizeof text, "experiment: probe\nparameters:\n  path: %0256d\n", 0);
+  assert_refused(text, NULL, "test.yaml:3:9: path takes a text of at most 255 bytes, not 256\n");
+}
+
 /* ---- writing values ---- */
 
 static void values_are_written_as_in_a_sweep_file(void **state) {
@@ -244,6 +286,7 @@ static void values_are_written_as_in_a_sweep_file(void **state) {
   static const mhas_parameter real = {.name = "r", .type = MHAS_REAL};
   static const mhas_parameter choice = {.name = "c", .type = MHAS_CHOICE, .choices = words};
   static const mhas_parameter flag = {.name = "f", .type = MHAS_FLAG};
+  static const mhas_parameter text_parameter = {.name = "t", .type = MHAS_TEXT};
   const struct {
     const mhas_parameter *parameter;
     mhas_value value;
@@ -261,6 +304,7 @@ static void values_are_written_as_in_a_sweep_file(void **state) {
       {&choice, {.integer = 2}, "2"},
       {&flag, {.integer = 1}, "true"},
       {&flag, {.integer = 0}, "false"},
+      {&text_parameter, {.text = ""}, "\"\""},
   };
   for (size_t i = 0; i < COUNT_OF(cases); i++) {
     mhas_text text = {0};
@@ -282,6 +326,8 @@ int main(void) {
       cmocka_unit_test(set_may_come_before_the_experiment_it_belongs_to),
       cmocka_unit_test(set_says_what_is_wrong),
       cmocka_unit_test(errors_of_the_file_come_before_those_of_set),
+      cmocka_unit_test(texts_are_values_like_others),
+      cmocka_unit_test(texts_that_cannot_be_are_refused),
       cmocka_unit_test(values_are_written_as_in_a_sweep_file),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
