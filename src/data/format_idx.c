@@ -24,6 +24,9 @@ static int64_t big_endian(const unsigned char *bytes) {
 static mhas_code read_header(mhas_file *file, gzFile stream, mhas_error *error) {
   unsigned char header[HEADER] = {0};
   const int count = gzread(stream, header, HEADER);
+  if (count < 0) {
+    return mhas_fail(error, MHAS_IO, "%s: is cut short or damaged", file->path);
+  }
   if (count < 4 || header[0] != 0 || header[1] != 0) {
     return mhas_fail(error, MHAS_IO, "%s: is no IDX file of images, gzipped or not", file->path);
   }
