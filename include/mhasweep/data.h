@@ -68,7 +68,7 @@ void mhas_samples_put_queries(mhas_samples *samples, int64_t first, int64_t coun
 void mhas_samples_get_contexts(const mhas_samples *samples, double *E);
 void mhas_samples_get_queries(const mhas_samples *samples, double *e);
 
-/* Draws samples first .. first + count - 1; a shared context comes with the first of all. */
+/* Draws synthetic samples first .. first + count - 1: mhas_samples_read (source.h) from a source of this shape. */
 mhas_code mhas_samples_draw(mhas_samples *samples, mhas_random random, int64_t first, int64_t count, mhas_error *error);
 
 #endif

@@ -18,13 +18,17 @@ typedef enum mhas_type {
   MHAS_INTEGER,
   MHAS_REAL,
   MHAS_CHOICE, /* one of a list of words; its value is the word's place in the list */
-  MHAS_FLAG    /* true or false; 1 or 0 */
+  MHAS_FLAG,   /* true or false; 1 or 0 */
+  MHAS_TEXT    /* any words, such as the path of a file; for parameters only */
 } mhas_type;
 
-/* A value of any type: `real` for MHAS_REAL, `integer` for all others. */
+enum { MHAS_TEXT_MOST = 255 }; /* bytes of a MHAS_TEXT */
+
+/* A value of any type: `real` for MHAS_REAL, `text` for MHAS_TEXT, `integer` for all others. */
 typedef union mhas_value {
   int64_t integer;
   double real;
+  const char *text; /* NUL-terminated UTF-8 without control characters; lives as long as the sweep */
 } mhas_value;
 
 typedef struct mhas_parameter {
@@ -165,6 +169,10 @@ struct mhas_experiment {
 
   /* Rules that involve several parameters. NULL if there are none. Fails with MHAS_USAGE and the reason. */
   mhas_code (*check)(const mhas_value *values, mhas_error *error);
+  /* Looks through the files that the point reads, from end to end. Rank 0 calls it for every point before a result
+   * file is made, so it has to be quick where it has looked already. NULL if there are none. Fails with MHAS_USAGE and
+   * the reason. */
+  mhas_code (*inspect)(const mhas_value *values, mhas_error *error);
   mhas_cost (*cost)(const mhas_value *values);
   /* The arrays of this point for the wanted flags: fills at most MHAS_ARRAYS_MOST, returns how many. NULL if it has
    * none. */

@@ -45,6 +45,8 @@ bool mhas_sweep_is_axis(const mhas_sweep *sweep,
  * values 0 and 1 are its ends. */
 int64_t mhas_sweep_axis_length(const mhas_sweep *sweep, int parameter);
 mhas_value mhas_sweep_axis_value(const mhas_sweep *sweep, int parameter, int64_t index);
+/* Bytes of the longest among the values of a MHAS_TEXT, at least 1. */
+size_t mhas_sweep_text_width(const mhas_sweep *sweep, int parameter);
 /* Is it given by an expression over at least one axis? */
 bool mhas_sweep_is_derived(const mhas_sweep *sweep, int parameter);
 

@@ -20,6 +20,7 @@ static const char *type_name(mhas_type type) {
     case MHAS_REAL: return "real";
     case MHAS_CHOICE: return "choice";
     case MHAS_FLAG: return "flag";
+    case MHAS_TEXT: return "text";
   }
   return "";
 }
@@ -48,6 +49,7 @@ static void append_range(const mhas_parameter *parameter, mhas_text *text) {
       }
       return;
     case MHAS_FLAG: mhas_text_append(text, "true | false"); return;
+    case MHAS_TEXT: mhas_text_append(text, "at most %d bytes", MHAS_TEXT_MOST); return;
     case MHAS_CHOICE:
       for (int i = 0; parameter->choices[i] != NULL; i++) {
         mhas_text_append(text, "%s%s", i == 0 ? "" : " | ", parameter->choices[i]);
@@ -64,7 +66,7 @@ static void append_facts(const mhas_parameter *parameter, mhas_text *text) {
   }
   mhas_text_append(text, ", ");
   append_range(parameter, text);
-  mhas_text_append(text, ", default %s", parameter->fallback);
+  mhas_text_append(text, ", default %s", parameter->fallback[0] == '\0' ? "\"\"" : parameter->fallback);
 }
 
 /* A table of six columns would leave no room for the meaning, so each parameter has it under its facts. */
@@ -160,7 +162,7 @@ static mhas_code print_list(const mhas_experiment *const *experiments, int count
 /* A default in its own type; an expression ("= ...") stays a text. */
 static json_t *default_json(const mhas_parameter *parameter) {
   const char *word = parameter->fallback;
-  if (word[0] == '=' || parameter->type == MHAS_CHOICE) {
+  if (word[0] == '=' || parameter->type == MHAS_CHOICE || parameter->type == MHAS_TEXT) {
     return json_string(word);
   }
   if (parameter->type == MHAS_FLAG) {
@@ -185,7 +187,7 @@ static json_t *parameter_json(const mhas_parameter *parameter, bool *failed) {
   cli_json_put(object, "default", default_json(parameter), failed);
   if (parameter->type == MHAS_CHOICE) {
     cli_json_put(object, "choices", choices_json(parameter, failed), failed);
-  } else if (parameter->type != MHAS_FLAG) {
+  } else if (parameter->type == MHAS_INTEGER || parameter->type == MHAS_REAL) {
     const bool open = parameter->least == DBL_TRUE_MIN;
     cli_json_put(object, open ? "greater_than" : "least", cli_json_number(open ? 0.0 : parameter->least), failed);
     cli_json_put(object, "most", cli_json_number(parameter->most), failed);

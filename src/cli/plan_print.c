@@ -210,6 +210,7 @@ static json_t *value_json(const mhas_parameter *parameter, mhas_value value) {
     case MHAS_REAL: return json_real(value.real);
     case MHAS_CHOICE: return json_string(parameter->choices[value.integer]);
     case MHAS_FLAG: return json_boolean(value.integer != 0);
+    case MHAS_TEXT: return json_string(value.text);
   }
   return NULL;
 }

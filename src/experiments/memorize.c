@@ -9,11 +9,10 @@
 
 #include "experiments/all.h"
 #include "experiments/examine.h"
+#include "experiments/from_source.h"
 #include "experiments/training.h"
 #include "experiments/variant.h"
 
-static const char *const context_types[] = {"own", "shared", NULL};
-static const char *const distributions[] = {"uniform", "gaussian", NULL};
 static const char *const label_kinds[] = {"classes", "regression", NULL};
 
 enum {
@@ -34,7 +33,8 @@ enum {
   P_PRUNE = P_RECIPE + RECIPE_COUNT,
   P_BITS,
   P_ATTENTION_SAMPLES,
-  P_COUNT
+  P_SOURCE, /* the first of SOURCE_PARAMETER_COUNT */
+  P_COUNT = P_SOURCE + SOURCE_PARAMETER_COUNT
 };
 
 static const mhas_parameter parameters[P_COUNT] = {
@@ -46,10 +46,8 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_OUT_DIM] = RECIPE_OUT_DIM(""),
     [P_CONTEXT] = {"context", MHAS_INTEGER, "1", "32", 1, 1 << 16, NULL, "rows n of a context"},
     [P_SAMPLES] = {"samples", MHAS_INTEGER, "1", "10000", 1, 1 << 30, NULL, "samples T, all of them trained on"},
-    [P_CONTEXT_TYPE] = {"context_type", MHAS_CHOICE, "1", "own", 0, 0, context_types,
-                        "own: every sample has a context of its own; shared: all have the same one"},
-    [P_DISTRIBUTION] = {"distribution", MHAS_CHOICE, "1", "uniform", 0, 0, distributions,
-                        "of the entries of contexts and queries: uniform on [0, 1) or standard normal"},
+    [P_CONTEXT_TYPE] = SOURCE_CONTEXT_TYPE,
+    [P_DISTRIBUTION] = SOURCE_DISTRIBUTION,
     [P_LABELS] = {"labels", MHAS_CHOICE, "1", "classes", 0, 0, label_kinds,
                   "classes: random classes, cross-entropy; regression: uniform numbers on [0, 1), mean squared error"},
     [P_CLASSES] = {"classes", MHAS_INTEGER, "1", "100", 2, 1 << 20, NULL, "number of classes (labels: classes)"},
@@ -65,6 +63,7 @@ static const mhas_parameter parameters[P_COUNT] = {
                 "symmetric, for each array; 0: not asked"},
     [P_ATTENTION_SAMPLES] = {"attention_samples", MHAS_INTEGER, "1", "16", 1, 1 << 30, NULL,
                              "samples whose attention maps are stored (store: [attention])"},
+    SOURCE_PARAMETERS(P_SOURCE),
 };
 
 enum {
@@ -147,10 +146,20 @@ static mhas_data_shape data_shape(const mhas_value *values) {
   };
 }
 
+static mhas_source_shape shape_of_source(const mhas_value *values) {
+  const mhas_data_shape data = data_shape(values);
+  return source_shape(&values[P_SOURCE], values[P_CONTEXT_TYPE].integer, &data);
+}
+
+static mhas_code inspect(const mhas_value *values, mhas_error *error) {
+  const mhas_source_shape source = shape_of_source(values);
+  return mhas_source_inspect(&source, error);
+}
+
 static mhas_recipe recipe_of(const mhas_value *values) {
   const mhas_model_shape model = model_shape(values);
-  const mhas_data_shape data = data_shape(values);
-  return mhas_recipe_read(values + P_RECIPE, &model, &data);
+  const mhas_source_shape source = shape_of_source(values);
+  return mhas_recipe_read(values + P_RECIPE, &model, &source);
 }
 
 static mhas_code check(const mhas_value *values, mhas_error *error) {
@@ -356,6 +365,7 @@ const mhas_experiment mhas_experiment_memorize = {
     .curves = curves,
     .curve_count = C_COUNT,
     .check = check,
+    .inspect = inspect,
     .cost = cost,
     .arrays = arrays,
     .run = run,

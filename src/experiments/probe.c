@@ -12,13 +12,12 @@
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
+#include "experiments/from_source.h"
 #include "experiments/variant.h"
 #include "experiments/weights.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
 
-static const char *const context_types[] = {"own", "shared", NULL};
-static const char *const distributions[] = {"uniform", "gaussian", NULL};
 static const char *const label_kinds[] = {"regression", "classes", NULL};
 static const char *const weight_kinds[] = {"random", "constructed", "trained", NULL}; /* as mhas_weights_kind */
 
@@ -41,8 +40,9 @@ enum {
   P_VALUE_DIM,
   P_OUT_DIM,
   P_ATTENTION_SAMPLES,
-  P_RECIPE, /* the first of RECIPE_COUNT */
-  P_COUNT = P_RECIPE + RECIPE_COUNT
+  P_RECIPE,                           /* the first of RECIPE_COUNT */
+  P_SOURCE = P_RECIPE + RECIPE_COUNT, /* the first of SOURCE_PARAMETER_COUNT */
+  P_COUNT = P_SOURCE + SOURCE_PARAMETER_COUNT
 };
 
 #define TRAINED " (weights: trained)"
@@ -53,10 +53,8 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_KEY_DIM] = {"key_dim", MHAS_INTEGER, "1", "= dim", 1, 1 << 20, NULL, "dimension d_h of keys in each head"},
     [P_CONTEXT] = {"context", MHAS_INTEGER, "1", "32", 1, 1 << 20, NULL, "rows n of a context"},
     [P_SAMPLES] = {"samples", MHAS_INTEGER, "1", "= heads * (context - 1) + 1", 1, 1 << 30, NULL, "samples T"},
-    [P_CONTEXT_TYPE] = {"context_type", MHAS_CHOICE, "1", "own", 0, 0, context_types,
-                        "own: every sample has a context of its own; shared: all have the same one"},
-    [P_DISTRIBUTION] = {"distribution", MHAS_CHOICE, "1", "uniform", 0, 0, distributions,
-                        "of the entries of contexts and queries: uniform on [0, 1) or standard normal"},
+    [P_CONTEXT_TYPE] = SOURCE_CONTEXT_TYPE,
+    [P_DISTRIBUTION] = SOURCE_DISTRIBUTION,
     [P_LABELS] = {"labels", MHAS_CHOICE, "1", "regression", 0, 0, label_kinds,
                   "what is fitted: one uniform number per sample, or a random class as a one-hot vector"},
     [P_CLASSES] = {"classes", MHAS_INTEGER, "1", "100", 2, 1 << 20, NULL, "number of classes (labels: classes)"},
@@ -78,6 +76,7 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_VALUE_DIM] = RECIPE_VALUE_DIM(TRAINED),
     [P_OUT_DIM] = RECIPE_OUT_DIM(TRAINED),
     RECIPE_PARAMETERS(P_RECIPE, TRAINED),
+    SOURCE_PARAMETERS(P_SOURCE),
 };
 
 enum {
@@ -177,9 +176,20 @@ static mhas_data_shape data_shape(const mhas_value *values) {
   };
 }
 
+static mhas_source_shape shape_of_source(const mhas_value *values) {
+  const mhas_data_shape data = data_shape(values);
+  return source_shape(&values[P_SOURCE], values[P_CONTEXT_TYPE].integer, &data);
+}
+
+static mhas_code inspect(const mhas_value *values, mhas_error *error) {
+  const mhas_source_shape source = shape_of_source(values);
+  return mhas_source_inspect(&source, error);
+}
+
 static mhas_weights_wish wish_of(const mhas_value *values) {
   const mhas_features_shape shape = features_shape(values);
   const mhas_data_shape data = data_shape(values);
+  const mhas_source_shape source = shape_of_source(values);
   const mhas_model_shape model = {.heads = shape.heads,
                                   .dim = shape.dim,
                                   .key_dim = shape.key_dim,
@@ -192,10 +202,10 @@ static mhas_weights_wish wish_of(const mhas_value *values) {
                                   .variant = shape.variant};
   return (mhas_weights_wish){.kind = (mhas_weights_kind)values[P_WEIGHTS].integer,
                              .shape = shape,
-                             .data = data,
+                             .source = source,
                              .saturation_gain = values[P_SATURATION_GAIN].real,
                              .peak = values[P_PEAK].real,
-                             .recipe = mhas_recipe_read(values + P_RECIPE, &model, &data)};
+                             .recipe = mhas_recipe_read(values + P_RECIPE, &model, &source)};
 }
 
 static bool is_constructed(const mhas_value *values) { return values[P_WEIGHTS].integer == MHAS_WEIGHTS_CONSTRUCTED; }
@@ -244,7 +254,8 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
   }
   const mhas_weights_wish wish = wish_of(values);
-  return wish.kind == MHAS_WEIGHTS_TRAINED ? mhas_recipe_check(&wish.recipe, error) : MHAS_OK;
+  return wish.kind == MHAS_WEIGHTS_TRAINED ? mhas_recipe_check(&wish.recipe, error)
+                                           : mhas_source_check(&wish.source, error);
 }
 
 /* Of Z and the solve. */
@@ -253,8 +264,9 @@ static double flops_of(const mhas_value *values) {
   const int64_t samples = values[P_SAMPLES].integer;
   const int64_t width = width_of(values);
   const int64_t outputs = output_count(values);
-  return mhas_features_flops(&shape, samples) + mhas_least_squares_flops(samples, width, outputs) +
-         2.0 * (double)samples * (double)width * (double)outputs;
+  const mhas_source_shape source = shape_of_source(values);
+  return mhas_source_flops(&source) + mhas_features_flops(&shape, samples) +
+         mhas_least_squares_flops(samples, width, outputs) + 2.0 * (double)samples * (double)width * (double)outputs;
 }
 
 /* Z and the labels, the solver's copies, the weights, B, and a block of samples. */
@@ -275,7 +287,8 @@ static mhas_cost cost(const mhas_value *values) {
   const double ranks = is_constructed(values) ? mhas_nested_ranks_bytes(samples, width) : 0.0;
   return (mhas_cost){
       .flops = mhas_weights_flops(&wish) + flops_of(values),
-      .bytes = sizeof(double) * (numbers + drawn) + fmax(fmax(solve, ranks), mhas_weights_bytes(&wish)),
+      .bytes = mhas_source_bytes(&wish.source) + sizeof(double) * (numbers + drawn) +
+               fmax(fmax(solve, ranks), mhas_weights_bytes(&wish)),
       .records = is_constructed(values) ? shape.heads : 0,
       .spectrum = spectrum_count(values),
       .parameters = (double)parameter_count(values),
@@ -316,6 +329,7 @@ typedef struct probe {
   mhas_row *row;
   mhas_features_shape shape;
   mhas_data_shape data;
+  mhas_source *source;
   int64_t T, width, outputs;
   mhas_weights weights;
   double *maps;  /* (attention_samples, H, n): attention; NULL unless it is stored */
@@ -349,21 +363,28 @@ static void release(probe *p) {
   mhas_free(p->Y);
   mhas_free(p->B);
   mhas_free(p->sigma);
+  mhas_source_close(p->source);
 }
 
-/* Contexts, and queries, as the attention sees them: `drawn`, where it is not NULL, takes them before the embedding. */
-static void see_contexts(const probe *p, int64_t first, int64_t count, double *drawn, double *E) {
-  mhas_data_contexts(&p->data, p->task->point.random, first, count, drawn == NULL ? E : drawn);
+/* Samples first .. first + count - 1 as the attention sees them: where there is an embedding, `drawn` takes what is
+ * before it. */
+static mhas_code see_contexts(const probe *p, int64_t first, int64_t count, double *drawn, double *E,
+                              mhas_error *error) {
+  MHAS_TRY(mhas_source_read(p->source, first, count, drawn == NULL ? E : drawn, NULL, error));
   if (drawn != NULL) {
-    mhas_embed(&p->weights.embedding, count * p->shape.context, 1, p->shape.context, drawn, E);
+    const int64_t contexts = p->shape.shared ? 1 : count;
+    mhas_embed(&p->weights.embedding, contexts * p->shape.context, 1, p->shape.context, drawn, E);
   }
+  return MHAS_OK;
 }
 
-static void see_queries(const probe *p, int64_t first, int64_t count, double *drawn, double *e) {
-  mhas_data_queries(&p->data, p->task->point.random, first, count, drawn == NULL ? e : drawn);
+static mhas_code see_queries(const probe *p, int64_t first, int64_t count, double *drawn, double *e,
+                             mhas_error *error) {
+  MHAS_TRY(mhas_source_read(p->source, first, count, NULL, drawn == NULL ? e : drawn, error));
   if (drawn != NULL) {
     mhas_embed(&p->weights.embedding, count, 0, 1, drawn, e);
   }
+  return MHAS_OK;
 }
 
 /* Remembers the attention maps (count, H, n) of samples first .. first + count - 1, as far as they are stored. */
@@ -399,18 +420,20 @@ static mhas_code build_features(probe *p, int64_t first, int64_t total, double *
     code = mhas_alloc(&drawn, rows * (size_t)p->shape.dim, sizeof *drawn, "the data before the embedding", error);
   }
   if (code == MHAS_OK && p->shape.shared) {
-    see_contexts(p, 0, 1, drawn, E);
+    code = see_contexts(p, 0, 0, drawn, E, error);
   }
   for (int64_t t = 0; code == MHAS_OK && t < total; t += block) {
     const int64_t count = total - t < block ? total - t : block;
-    if (!p->shape.shared) {
-      see_contexts(p, first + t, count, drawn, E);
+    code = p->shape.shared ? MHAS_OK : see_contexts(p, first + t, count, drawn, E, error);
+    if (code == MHAS_OK) {
+      code = see_queries(p, first + t, count, drawn, e, error);
     }
-    see_queries(p, first + t, count, drawn, e);
-    *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, p->weights.compose, scratch,
-                                Z + t * p->width);
-    take_maps(p, first + t, count, mhas_features_attention(&p->shape, count, scratch));
-    code = p->task->proceed(p->task->context, error);
+    if (code == MHAS_OK) {
+      *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, p->weights.compose, scratch,
+                                  Z + t * p->width);
+      take_maps(p, first + t, count, mhas_features_attention(&p->shape, count, scratch));
+      code = p->task->proceed(p->task->context, error);
+    }
   }
   mhas_free(E);
   mhas_free(e);
@@ -542,18 +565,21 @@ static void fill_theory(const probe *p, int64_t saturated) {
 
 /* Contexts and queries are drawn again: the same numbers, all at once this time. */
 static mhas_code keep_data(const probe *p, mhas_error *error) {
-  const mhas_random random = p->task->point.random;
   const int64_t contexts = mhas_data_contexts_count(&p->data);
   double *drawn = NULL;
   MHAS_TRY(mhas_alloc(&drawn, (size_t)(contexts * p->data.context * p->data.dim), sizeof *drawn, "the stored contexts",
                       error));
-  mhas_data_contexts(&p->data, random, 0, contexts, drawn);
-  mhas_code code = p->row->keep(p->row->keep_context, "E", drawn, error);
+  mhas_code code = mhas_source_read(p->source, 0, p->data.shared ? 0 : contexts, drawn, NULL, error);
+  if (code == MHAS_OK) {
+    code = p->row->keep(p->row->keep_context, "E", drawn, error);
+  }
   mhas_free(drawn);
   MHAS_TRY(code);
   MHAS_TRY(mhas_alloc(&drawn, (size_t)(p->T * p->data.dim), sizeof *drawn, "the stored queries", error));
-  mhas_data_queries(&p->data, random, 0, p->T, drawn);
-  code = p->row->keep(p->row->keep_context, "e", drawn, error);
+  code = mhas_source_read(p->source, 0, p->T, NULL, drawn, error);
+  if (code == MHAS_OK) {
+    code = p->row->keep(p->row->keep_context, "e", drawn, error);
+  }
   mhas_free(drawn);
   MHAS_TRY(code);
   return p->row->keep(p->row->keep_context, "y", p->y, error);
@@ -605,11 +631,17 @@ static probe probe_of(const mhas_task *task, mhas_row *row) {
   };
 }
 
+/* The weights, and the source open. */
+static mhas_code prepare(probe *p, const mhas_weights_wish *wish, mhas_error *error) {
+  MHAS_TRY(mhas_weights_make(wish, p->task, &p->weights, error));
+  return mhas_source_open(&wish->source, p->task->point.random, &p->source, error);
+}
+
 static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
   const mhas_weights_wish wish = wish_of(task->point.values);
   probe p = probe_of(task, row);
   int64_t saturated = 0;
-  mhas_code code = mhas_weights_make(&wish, task, &p.weights, error);
+  mhas_code code = prepare(&p, &wish, error);
   if (code == MHAS_OK) {
     code = allocate(&p, error);
   }
@@ -648,7 +680,7 @@ static mhas_code guess(const mhas_task *task, int result, int64_t *samples, doub
     return MHAS_OK;
   }
   probe p = probe_of(task, NULL);
-  mhas_code code = mhas_weights_make(&wish, task, &p.weights, error);
+  mhas_code code = prepare(&p, &wish, error);
   if (code == MHAS_OK) {
     code = mhas_independent_rows(p.T, p.width, feature_rows, &p, samples, flops, error);
   }
@@ -679,6 +711,7 @@ const mhas_experiment mhas_experiment_probe = {
     .curves = curves,
     .curve_count = C_COUNT,
     .check = check,
+    .inspect = inspect,
     .cost = cost,
     .arrays = arrays,
     .run = run,

@@ -5,11 +5,14 @@
 
 const char *const mhas_precision_names[] = {"float32", "float64", NULL};
 
-mhas_recipe mhas_recipe_read(const mhas_value *entries, const mhas_model_shape *model, const mhas_data_shape *data) {
+mhas_recipe mhas_recipe_read(const mhas_value *entries, const mhas_model_shape *model,
+                             const mhas_source_shape *source) {
+  const mhas_data_shape *data = &source->data;
   const int64_t batch = entries[RECIPE_BATCH].integer;
   mhas_recipe recipe = {
       .model = *model,
       .data = *data,
+      .source = *source,
       .precision = entries[RECIPE_PRECISION].integer == 0 ? MHAS_FLOAT32 : MHAS_FLOAT64,
       .batch = batch < data->samples ? batch : data->samples,
       .eval_every = entries[RECIPE_EVAL_EVERY].integer,
@@ -60,7 +63,7 @@ mhas_code mhas_recipe_check(const mhas_recipe *recipe, mhas_error *error) {
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     MHAS_TRY(mhas_check_numbers(arrays[i].what, arrays[i].numbers, error));
   }
-  return MHAS_OK;
+  return mhas_source_check(&recipe->source, error);
 }
 
 double mhas_recipe_update_flops(const mhas_recipe *recipe) {
@@ -73,7 +76,8 @@ double mhas_recipe_flops(const mhas_recipe *recipe) {
   const double steps = (double)recipe->schedule.steps;
   const double samples = (double)recipe->data.samples;
   const double in_step = samples / (double)divide_up(recipe->data.samples, recipe->batch);
-  return steps * (mhas_model_gradient_flops(&recipe->model, in_step) + mhas_recipe_update_flops(recipe)) +
+  return mhas_source_flops(&recipe->source) +
+         steps * (mhas_model_gradient_flops(&recipe->model, in_step) + mhas_recipe_update_flops(recipe)) +
          (double)mhas_recipe_evaluations(recipe) * mhas_model_forward_flops(&recipe->model, samples);
 }
 
@@ -82,7 +86,7 @@ double mhas_recipe_bytes(const mhas_recipe *recipe) {
   const double samples = (double)data->samples;
   const double contexts = (data->shared ? 1.0 : samples) * (double)data->context * (double)data->dim;
   const double size = (double)mhas_precision_size(recipe->precision);
-  return mhas_model_bytes(&recipe->model, recipe->precision, recipe->batch) +
+  return mhas_source_bytes(&recipe->source) + mhas_model_bytes(&recipe->model, recipe->precision, recipe->batch) +
          size * (contexts + samples * (double)data->dim) +
          (sizeof(double) * (recipe->label_noise > 0.0 ? 2.0 : 1.0) + sizeof(int64_t)) * samples;
 }

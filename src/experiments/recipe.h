@@ -14,6 +14,7 @@
 
 #include "mhasweep/experiments.h"
 #include "mhasweep/model.h"
+#include "mhasweep/source.h"
 
 /* ---- entries of a parameter table ---- */
 
@@ -97,6 +98,7 @@ extern const char *const mhas_precision_names[];
 typedef struct mhas_recipe {
   mhas_model_shape model;
   mhas_data_shape data;
+  mhas_source_shape source; /* of that data */
   mhas_precision precision;
   int64_t batch; /* samples in a step: no more than there are */
   int64_t eval_every;
@@ -109,7 +111,7 @@ typedef struct mhas_recipe {
 
 /* The recipe of `entries`, RECIPE_COUNT values in the order above, for a model and data; the model's position_base and
  * disturbance are among the entries. */
-mhas_recipe mhas_recipe_read(const mhas_value *entries, const mhas_model_shape *model, const mhas_data_shape *data);
+mhas_recipe mhas_recipe_read(const mhas_value *entries, const mhas_model_shape *model, const mhas_source_shape *source);
 
 mhas_code mhas_recipe_check(const mhas_recipe *recipe, mhas_error *error); /* as an experiment's check */
 int64_t mhas_recipe_evaluations(const mhas_recipe *recipe);

@@ -115,16 +115,25 @@ static mhas_code disturb_labels(mhas_training *t, mhas_error *error) {
   return MHAS_OK;
 }
 
+static mhas_code read_samples(mhas_training *t, mhas_error *error) {
+  mhas_source *source = NULL;
+  mhas_code code = mhas_source_open(&t->recipe.source, t->task->point.random, &source, error);
+  for (int64_t first = 0; code == MHAS_OK && first < t->recipe.data.samples; first += t->recipe.batch) {
+    code = proceed(t, error);
+    if (code == MHAS_OK) {
+      code = mhas_samples_read(&t->samples, source, first, batch_from(t, first), error);
+    }
+  }
+  mhas_source_close(source);
+  return code;
+}
+
 static mhas_code prepare(mhas_training *t, mhas_error *error) {
   MHAS_TRY(mhas_samples_create(&t->recipe.data, t->recipe.precision, &t->samples, error));
   MHAS_TRY(mhas_alloc(&t->order, (size_t)t->recipe.data.samples, sizeof *t->order, "the order of the samples", error));
   MHAS_TRY(mhas_model_create(&t->recipe.model, t->recipe.precision, t->recipe.batch, &t->model, error));
   mhas_model_initialise(t->model, t->task->point.random);
-  for (int64_t first = 0; first < t->recipe.data.samples; first += t->recipe.batch) {
-    const int64_t count = batch_from(t, first);
-    MHAS_TRY(proceed(t, error));
-    MHAS_TRY(mhas_samples_draw(&t->samples, t->task->point.random, first, count, error));
-  }
+  MHAS_TRY(read_samples(t, error));
   return disturb_labels(t, error);
 }
 

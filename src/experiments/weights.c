@@ -14,17 +14,23 @@ static mhas_code construct(const mhas_weights_wish *wish, const mhas_task *task,
   const int64_t size = shape->dim * shape->key_dim;
   double *E = NULL;
   double *e = NULL;
-  mhas_code code = mhas_alloc(&E, (size_t)((shape->shared ? 1 : most) * shape->context * shape->dim), sizeof *E,
-                              "the contexts of a head's samples", error);
+  mhas_source *source = NULL;
+  mhas_code code = mhas_source_open(&wish->source, random, &source, error);
+  if (code != MHAS_OK) {
+    return code;
+  }
+  code = mhas_alloc(&E, (size_t)((shape->shared ? 1 : most) * shape->context * shape->dim), sizeof *E,
+                    "the contexts of a head's samples", error);
   if (code == MHAS_OK) {
     code = mhas_alloc(&e, (size_t)(most * shape->dim), sizeof *e, "the queries of a head's samples", error);
   }
   for (int64_t head = 0; code == MHAS_OK && head < shape->heads; head++) {
     int64_t first = 0;
     const int64_t count = mhas_construct_owned(shape, head, &first);
-    mhas_data_contexts(&wish->data, random, shape->shared ? 0 : first, shape->shared ? 1 : count, E);
-    mhas_data_queries(&wish->data, random, first, count, e);
-    code = task->proceed(task->context, error);
+    code = mhas_source_read(source, first, count, E, e, error);
+    if (code == MHAS_OK) {
+      code = task->proceed(task->context, error);
+    }
     if (code == MHAS_OK) {
       code = mhas_construct_head(shape, head, wish->saturation_gain, wish->peak, random, E, e,
                                  weights->W_Q + head * size, weights->W_K + head * size, error);
@@ -35,6 +41,7 @@ static mhas_code construct(const mhas_weights_wish *wish, const mhas_task *task,
   }
   mhas_free(e);
   mhas_free(E);
+  mhas_source_close(source);
   return code;
 }
 

@@ -14,7 +14,7 @@ typedef enum mhas_weights_kind {
 typedef struct mhas_weights_wish {
   mhas_weights_kind kind;
   mhas_features_shape shape;
-  mhas_data_shape data;
+  mhas_source_shape source;     /* of the data */
   double saturation_gain, peak; /* constructed */
   mhas_recipe recipe;           /* trained */
 } mhas_weights_wish;

@@ -42,4 +42,12 @@ void dtpmqrt_(const char *side, const char *trans, const int *m, const int *n, c
 /* Column j of x becomes column k[j] of what it was (forward). */
 void dlapmt_(const int *forward, const int *m, const int *n, double *x, const int *ldx, int *k);
 
+/* One step of incremental condition estimation: the largest (job 1) or smallest (job 2) singular value of a triangular
+ * matrix that grows by a row. */
+void dlaic1_(const int *job, const int *j, const double *x, const double *sest, const double *w, const double *gamma,
+             double *sestpr, double *s, double *c);
+
+/* Cholesky factorization. */
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t uplo_length);
+
 #endif

@@ -40,6 +40,7 @@ struct mhas_sweep {
   const mhas_experiment *experiment;
   mhas_experiment *searching; /* the experiment, if there is a search */
   sweep_place search_place;
+  sweep_arena arena; /* of the file's tree, which holds the texts among the values */
   mhas_text text, overrides;
   uint64_t seed;
   unsigned store;

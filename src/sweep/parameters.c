@@ -68,6 +68,10 @@ static bool read_definition(sweep_reader *reader, const sweep_node *node, int in
   if (node->refused) {
     return false;
   }
+  if (is_expression(node) && parameter->type == MHAS_TEXT) {
+    sweep_complain(reader->complaints, node->place, "%s takes a text, which no expression gives", parameter->name);
+    return false;
+  }
   if (is_expression(node)) {
     definition->form = SWEEP_EXPRESSION;
     definition->count = 1;
@@ -88,9 +92,11 @@ static bool read_definition(sweep_reader *reader, const sweep_node *node, int in
 
 /* The default of the experiment's table, read as if it stood in the file. */
 static bool read_default(sweep_reader *reader, int index) {
+  const mhas_parameter *parameter = &reader->sweep->experiment->parameters[index];
   sweep_node node = {.kind = SWEEP_SCALAR,
+                     .quoted = parameter->type == MHAS_TEXT, /* "" is a text */
                      .place = reader->root->place,
-                     .text = reader->sweep->experiment->parameters[index].fallback};
+                     .text = parameter->fallback};
   return read_definition(reader, &node, index);
 }
 
@@ -175,10 +181,10 @@ static int by_values(const void *left, const void *right) {
   const ranked *b = right;
   for (int m = 0; m < a->member_count; m++) {
     const mhas_parameter *parameter = a->parameters[m];
-    const double x = sweep_value_number(parameter, sweep_definition_value(a->members[m], a->index));
-    const double y = sweep_value_number(parameter, sweep_definition_value(b->members[m], b->index));
-    if (x != y) {
-      return x < y ? -1 : 1;
+    const int order = sweep_value_compare(parameter, sweep_definition_value(a->members[m], a->index),
+                                          sweep_definition_value(b->members[m], b->index));
+    if (order != 0) {
+      return order;
     }
   }
   return 0;

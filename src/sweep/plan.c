@@ -132,7 +132,8 @@ static double row_bytes(const mhas_sweep *sweep, const mhas_plan *plan) {
   /* point, replicate, status, error, hostname, attempts, seconds, ranks, flops */
   double bytes = 8.0 + 8.0 + 1.0 + 256.0 + 64.0 + 4.0 + 8.0 + 4.0 + 8.0;
   for (int p = 0; p < experiment->parameter_count; p++) {
-    bytes += bytes_of_type(experiment->parameters[p].type);
+    const mhas_type type = experiment->parameters[p].type;
+    bytes += type == MHAS_TEXT ? (double)mhas_sweep_text_width(sweep, p) : bytes_of_type(type);
   }
   for (int r = 0; r < experiment->result_count; r++) {
     bytes += bytes_of_type(experiment->results[r].type);
