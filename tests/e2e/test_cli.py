@@ -183,7 +183,7 @@ class Experiments(Case):
         self.assertEqual((by_name["heads"]["default"], by_name["heads"]["least"]), (20, 1))
         self.assertEqual((by_name["lr"]["type"], by_name["lr"]["default"], by_name["lr"]["greater_than"]),
                          ("real", 0.001, 0))
-        self.assertEqual(by_name["context_type"]["choices"], ["own", "shared"])
+        self.assertEqual(by_name["context_type"]["choices"], ["own", "shared", "bag"])
         self.assertIs(by_name["early_stop"]["default"], True)
         self.assertEqual(by_name["key_dim"]["default"], "= dim")
 

@@ -144,6 +144,7 @@ static void more_rows_than_dim_are_never_independent(void **state) {
   assert_true(point_real(&p, "assumption1") == 0.0);
   assert_true(point_real(&p, "assumption2") == 0.0);
   assert_true(point_real(&p, "assumption3") == 0.0);
+  point_free(&p);
   start(&p, 3, 4, 8);
   point_runs(&p);
   assert_true(isnan(point_real(&p, "assumption1")));
@@ -205,6 +206,7 @@ static void files_are_looked_at_before_anything_runs(void **state) {
   assert_int_equal(point_check(&p), MHAS_OK); /* the header is good */
   assert_int_equal(p.experiment->inspect(p.values, &p.error), MHAS_USAGE);
   assert_int_equal(point_run(&p), MHAS_NUMERIC);
+  point_free(&p);
 }
 
 int main(void) {
