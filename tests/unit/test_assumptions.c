@@ -206,6 +206,7 @@ static void files_are_looked_at_before_anything_runs(void **state) {
   assert_int_equal(point_check(&p), MHAS_OK); /* the header is good */
   assert_int_equal(p.experiment->inspect(p.values, &p.error), MHAS_USAGE);
   assert_int_equal(point_run(&p), MHAS_NUMERIC);
+  point_free(&p);
 }
 
 int main(void) {
