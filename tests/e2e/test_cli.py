@@ -240,7 +240,7 @@ class Plan(Case):
         self.assert_fine(done)
         rows = list(csv.DictReader(io.StringIO(done.stdout), delimiter="\t"))
         self.assertEqual([row["point"] for row in rows], [str(i) for i in range(SPEC_POINTS)])
-        self.assertEqual(list(rows[0]), ["point", "heads", "context", "samples", "replicate"])
+        self.assertEqual(list(rows[0]), ["point", "heads", "context", "samples", "steps", "replicate"])
         self.assertEqual([row["replicate"] for row in rows], ["0", "1"] * (SPEC_POINTS // 2))
         for row in rows:
             heads, context = int(row["heads"]), int(row["context"])
