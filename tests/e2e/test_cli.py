@@ -339,6 +339,11 @@ class Results(Case):
         cls.ran = call("run", "sweep.yaml", "--quiet", cwd=cls.shared)
         cls.file = os.path.join(cls.shared, "sweep.h5")
 
+    def test_results_that_no_point_has_take_no_column(self):
+        shown = call("show", self.file).stdout
+        self.assertIn("residual", shown)
+        self.assertNotIn("rank_per_head_min", shown)  # of constructed weights, which nobody asked for
+
     def test_run_names_the_file_after_the_sweep_and_is_quiet(self):
         self.assertEqual((self.ran.returncode, self.ran.stdout, self.ran.stderr), (0, "", ""))
         with h5py.File(self.file, "r") as file:
