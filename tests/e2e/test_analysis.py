@@ -502,6 +502,8 @@ class FilesOfTheProgram(InAFolder):
         drawn = figures.draw(results).axes[0].get_lines()[0]
         np.testing.assert_allclose(drawn.get_xdata(), range(1, 9))
         np.testing.assert_allclose(drawn.get_ydata(), results["curve_share"].values[0, :8])
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(plot.main([str(self.path), "-o", str(self.folder / "curve.png")]), 0)
 
     def test_a_search_of_the_program_is_drawn_on_the_line_of_the_theory(self):
         results = self.run_sweep("""

@@ -19,7 +19,7 @@ from mhasweep_analysis.figures.features import attention_maps, rank_against_head
 from mhasweep_analysis.figures.memorization import (
     CAPACITY_LINES, accuracy_against_context, accuracy_against_heads, accuracy_against_key_dim,
     capacity_against_context, capacity_against_heads, capacity_against_key_dim, loss_against_context,
-    loss_against_heads, straight_line, variants_against_parameters)
+    loss_against_heads, variants_against_parameters)
 from mhasweep_analysis.figures.parts import STYLE, combinations, count, named
 from mhasweep_analysis.reader import DONE, ResultError, sweep_axes
 
