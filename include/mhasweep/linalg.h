@@ -15,6 +15,9 @@ const char *mhas_blas_core(void);         /* in use now; "unknown" with another 
 const char *mhas_blas_core_for_cpu(void); /* to be used instead; NULL if the one in use is right or nothing is known */
 const char *mhas_blas_library(void);      /* version and build options in one line */
 const char *mhas_blas_path(void);         /* of the library that dgemm_ really comes from */
+const char *mhas_scalapack_path(void);    /* of the library that pdgemm_ comes from */
+const char *mhas_scalapack_blas_path(
+    void); /* of the library that this ScaLAPACK takes dgemm_ from; the same, if all is well */
 
 /*
  * If OpenBLAS fell back to kernels far below what the CPU can do, and the user has not chosen (OPENBLAS_CORETYPE), sets
