@@ -2,8 +2,8 @@
  * Multi-head attention of one query per sample: its features, and the model that is trained on them.
  *
  * Letters: T samples, n context rows, d dim, H heads, d_h key_dim, d_v value_dim, d_o out_dim, C outputs. All arrays
- * are row-major in the order their shape is written. Nothing here is collective. The same calls give the same bits, as
- * long as BLAS runs the same kernels on the same number of threads.
+ * are row-major in the order their shape is written. Nothing here is collective. The same calls give
+ * the same bits, as long as BLAS runs the same kernels on the same number of threads.
  *
  * Source: Mahdavi, Liao, Thrampoulidis, "Memorization Capacity of Multi-Head Attention in Transformers", ICLR 2024,
  * arXiv 2306.02010.
@@ -21,18 +21,33 @@ typedef struct mhas_features_shape {
   double logit_scale; /* factor on the logits, which are divided by sqrt(d) */
 } mhas_features_shape;
 
-/* How many samples mhas_features is best given at once (at least 1), and the doubles of scratch it needs for them. */
-int64_t mhas_features_block(const mhas_features_shape *shape, int64_t samples);
-int64_t mhas_features_scratch(const mhas_features_shape *shape, int64_t block);
+/*
+ * How many samples mhas_features is best given at once, and the doubles of scratch it needs. Calls for a part of the
+ * samples are to start at multiples of that: then an entry of Z has the same bits whatever T and H are, and whoever
+ * computes it.
+ */
+int64_t mhas_features_block(const mhas_features_shape *shape);
+int64_t mhas_features_scratch(const mhas_features_shape *shape);
 
 /*
  * Z (count, H d): row t is z_1(t) .. z_H(t) with z_h = E^T theta_h, theta_h = softmax(E u_h), u_h = W_K,h (W_Q,h^T e)
- * (section 2 of the paper). E is (count, n, d), or (n, d) if shared; e (count, d); W_Q and W_K (H, d, d_h). Every size,
- * also count H, has to fit BLAS's int (mhas_features_check). Returns how many of the count H heads are saturated: their
- * largest attention weight is above 0.99.
+ * (section 2 of the paper). E is (count, n, d), or (n, d) if shared; e (count, d); W_Q and W_K (H, d, d_h). Every size
+ * has to fit BLAS's int (mhas_features_check). Returns how many of the count H heads are saturated: their largest
+ * attention weight is above 0.99.
  */
 int64_t mhas_features(const mhas_features_shape *shape, int64_t count, const double *E, const double *e,
                       const double *W_Q, const double *W_K, double *scratch, double *Z);
+
+/*
+ * What that is made of: z (block, G, d), in the scratch, of at most a block of samples and `heads` <= G =
+ * MHAS_FEATURES_TILE_HEADS heads, the first of which is a multiple of G; W_Q and W_K start with it. What is beyond
+ * count and heads means nothing. Adds to *saturated.
+ */
+enum { MHAS_FEATURES_TILE_HEADS = 8 };
+const double *mhas_features_tile(const mhas_features_shape *shape, int64_t count, int64_t heads, const double *E,
+                                 const double *e, const double *W_Q, const double *W_K, double *scratch,
+                                 int64_t *saturated);
+
 mhas_code mhas_features_check(const mhas_features_shape *shape, int64_t samples, mhas_error *error);
 double mhas_features_flops(const mhas_features_shape *shape, int64_t samples);
 

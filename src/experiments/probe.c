@@ -165,12 +165,12 @@ static mhas_cost cost(const mhas_value *values) {
   const int64_t samples = values[P_SAMPLES].integer;
   const int64_t width = width_of(values);
   const int64_t outputs = output_count(values);
-  const int64_t block = mhas_features_block(&shape, samples);
+  const int64_t block = mhas_features_block(&shape);
   const double contexts = (shape.shared ? 1.0 : (double)block) * (double)shape.context * (double)shape.dim;
   const double numbers = (double)samples * ((double)width + (double)outputs) +
                          2.0 * (double)width * (double)shape.key_dim + (double)width * (double)outputs + contexts +
-                         (double)block * (double)shape.dim + (double)mhas_features_scratch(&shape, block) +
-                         (double)samples + (double)spectrum_count(values);
+                         (double)block * (double)shape.dim + (double)mhas_features_scratch(&shape) + (double)samples +
+                         (double)spectrum_count(values);
   return (mhas_cost){
       .flops = flops_of(values),
       .bytes = sizeof(double) * numbers + mhas_least_squares_bytes(samples, width, outputs),
@@ -247,7 +247,7 @@ static void release(probe *p) {
 /* Z, block by block: the contexts of a block are drawn, used and forgotten. */
 static mhas_code build_features(probe *p, int64_t *saturated, mhas_error *error) {
   const mhas_random random = p->task->point.random;
-  const int64_t block = mhas_features_block(&p->shape, p->T);
+  const int64_t block = mhas_features_block(&p->shape);
   const int64_t contexts = p->shape.shared ? 1 : block;
   double *E = NULL;
   double *e = NULL;
@@ -259,8 +259,8 @@ static mhas_code build_features(probe *p, int64_t *saturated, mhas_error *error)
     code = mhas_alloc(&e, (size_t)(block * p->shape.dim), sizeof *e, "the queries", error);
   }
   if (code == MHAS_OK) {
-    code = mhas_alloc(&scratch, (size_t)mhas_features_scratch(&p->shape, block), sizeof *scratch,
-                      "the features' scratch", error);
+    code =
+        mhas_alloc(&scratch, (size_t)mhas_features_scratch(&p->shape), sizeof *scratch, "the features' scratch", error);
   }
   if (code == MHAS_OK && p->shape.shared) {
     mhas_data_contexts(&p->data, random, 0, 1, E);

@@ -1,5 +1,6 @@
 /* The features of random attention, in double, and the bounds of the theory about them. */
 #include <math.h>
+#include <string.h>
 
 #include "mhasweep/model.h"
 
@@ -10,17 +11,27 @@
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* As many samples as keep the largest array of a block in the cache, between 1 and 256. */
-int64_t mhas_features_block(const mhas_features_shape *shape, int64_t samples) {
-  enum { NUMBERS = 1 << 18, MOST = 256 };
-  const int64_t context = shape->shared ? 0 : shape->context * shape->dim;
-  const int64_t per_sample = larger(context, shape->heads * larger(shape->dim, larger(shape->context, shape->key_dim)));
-  return smaller(samples, larger(1, smaller(MOST, NUMBERS / per_sample)));
+/*
+ * BLAS may round an entry of a product differently when the product's shape changes, or the entry's place in it. So
+ * features are made in tiles, TILE_HEADS heads of some consecutive samples, that start at multiples of their size and
+ * are computed whole, even where fewer heads or samples are wanted: an entry of Z depends on its sample and its head
+ * alone, not on how many there are or on who computes which.
+ */
+enum { TILE_HEADS = MHAS_FEATURES_TILE_HEADS };
+
+/* Samples of a tile: as keep their contexts in the cache, between 1 and 32. */
+static int64_t tile_samples(const mhas_features_shape *shape) {
+  enum { NUMBERS = 1 << 18, MOST = 32 };
+  const int64_t context = shape->shared ? 1 : shape->context * shape->dim;
+  return larger(1, smaller(MOST, NUMBERS / context));
 }
 
-/* q (H, B, d_h), u (B, H, d) and theta (B, H, n). */
-int64_t mhas_features_scratch(const mhas_features_shape *shape, int64_t block) {
-  return block * shape->heads * (shape->key_dim + shape->dim + shape->context);
+int64_t mhas_features_block(const mhas_features_shape *shape) { return tile_samples(shape); }
+
+/* e (B, d), q (B, d_h), u_h (B, d); u and z (B, G, d), theta (B, G, n), for B samples and G heads of a tile. */
+int64_t mhas_features_scratch(const mhas_features_shape *shape) {
+  const int64_t B = tile_samples(shape);
+  return B * (2 * shape->dim + shape->key_dim) + B * TILE_HEADS * (2 * shape->dim + shape->context);
 }
 
 static int64_t count_saturated(int64_t rows, int64_t n, const double *theta) {
@@ -35,31 +46,68 @@ static int64_t count_saturated(int64_t rows, int64_t n, const double *theta) {
   return saturated;
 }
 
+const double *mhas_features_tile(const mhas_features_shape *shape, int64_t count, int64_t heads, const double *E,
+                                 const double *e, const double *W_Q, const double *W_K, double *scratch,
+                                 int64_t *saturated) {
+  const int64_t n = shape->context;
+  const int64_t d = shape->dim;
+  const int64_t d_h = shape->key_dim;
+  const int64_t B = tile_samples(shape);
+  double *x = scratch;
+  double *q = x + B * d;
+  double *u_h = q + B * d_h;
+  double *u = u_h + B * d;
+  double *z = u + B * TILE_HEADS * d;
+  double *theta = z + B * TILE_HEADS * d;
+  const double factor = shape->logit_scale / sqrt((double)d);
+  memcpy(x, e, (size_t)(count * d) * sizeof *x);
+  memset(x + count * d, 0, (size_t)((B - count) * d) * sizeof *x);
+  memset(u, 0, (size_t)(B * TILE_HEADS * d) * sizeof *u);
+  for (int64_t h = 0; h < heads; h++) {
+    query_forward(B, 1, d, d_h, x, W_Q + h * d * d_h, W_K + h * d * d_h, q, u_h);
+    for (int64_t t = 0; t < count; t++) {
+      memcpy(u + (t * TILE_HEADS + h) * d, u_h + t * d, (size_t)d * sizeof *u);
+    }
+  }
+  if (shape->shared) {
+    attention_forward(B * TILE_HEADS, n, d, factor, u, E, theta, z);
+  }
+  for (int64_t t = 0; t < count; t++) {
+    const int64_t row = t * TILE_HEADS;
+    if (!shape->shared) {
+      attention_forward(TILE_HEADS, n, d, factor, u + row * d, E + t * n * d, theta + row * n, z + row * d);
+    }
+    *saturated += count_saturated(heads, n, theta + row * n);
+  }
+  return z;
+}
+
 int64_t mhas_features(const mhas_features_shape *shape, int64_t count, const double *E, const double *e,
                       const double *W_Q, const double *W_K, double *scratch, double *Z) {
   const int64_t H = shape->heads;
-  const int64_t n = shape->context;
   const int64_t d = shape->dim;
-  double *q = scratch;
-  double *u = q + count * H * shape->key_dim;
-  double *theta = u + count * H * d;
-  const double factor = shape->logit_scale / sqrt((double)d);
-  query_forward(count, H, d, shape->key_dim, e, W_Q, W_K, q, u);
-  if (shape->shared) {
-    attention_forward(count * H, n, d, factor, u, E, theta, Z);
-  } else {
-    for (int64_t t = 0; t < count; t++) {
-      attention_forward(H, n, d, factor, u + t * H * d, E + t * n * d, theta + t * H * n, Z + t * H * d);
+  const int64_t B = tile_samples(shape);
+  const int64_t context = shape->shared ? 0 : shape->context * d; /* from one sample's to the next one's */
+  int64_t saturated = 0;
+  for (int64_t t = 0; t < count; t += B) {
+    const int64_t samples = smaller(B, count - t);
+    for (int64_t h = 0; h < H; h += TILE_HEADS) {
+      const int64_t heads = smaller(TILE_HEADS, H - h);
+      const int64_t weights = h * d * shape->key_dim;
+      const double *z = mhas_features_tile(shape, samples, heads, E + t * context, e + t * d, W_Q + weights,
+                                           W_K + weights, scratch, &saturated);
+      for (int64_t i = 0; i < samples; i++) {
+        memcpy(Z + ((t + i) * H + h) * d, z + i * TILE_HEADS * d, (size_t)(heads * d) * sizeof *Z);
+      }
     }
   }
-  return count_saturated(count * H, n, theta);
+  return saturated;
 }
 
 mhas_code mhas_features_check(const mhas_features_shape *shape, int64_t samples, mhas_error *error) {
   int unused = 0;
-  const int64_t block = mhas_features_block(shape, samples);
   MHAS_TRY(mhas_narrow(shape->heads * shape->dim, "heads * dim", &unused, error));
-  return mhas_narrow(block * shape->heads, "heads", &unused, error);
+  return mhas_narrow(samples, "samples", &unused, error);
 }
 
 double mhas_features_flops(const mhas_features_shape *shape, int64_t samples) {
