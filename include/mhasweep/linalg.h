@@ -1,10 +1,13 @@
 /*
- * Dense linear algebra for one rank, and the BLAS under it.
+ * Dense linear algebra: the BLAS under it, matrices of one rank, and matrices spread over a team of ranks.
  *
- * Not collective. LAPACK's info is always looked at; sizes are 64-bit here and narrowed in one place.
+ * The first two sections are not collective; in the others every function says what it is. LAPACK's and ScaLAPACK's
+ * info is always looked at; sizes are 64-bit here and narrowed in one place.
  */
 #ifndef MHASWEEP_LINALG_H
 #define MHASWEEP_LINALG_H
+
+#include <mpi.h>
 
 #include "mhasweep/base.h"
 
@@ -58,5 +61,97 @@ mhas_code mhas_least_squares(int64_t rows, int64_t columns, int64_t outputs, con
 /* Floating-point operations of mhas_least_squares, and the bytes it allocates meanwhile. */
 double mhas_least_squares_flops(int64_t rows, int64_t columns, int64_t outputs);
 double mhas_least_squares_bytes(int64_t rows, int64_t columns, int64_t outputs);
+
+/* ---- grids: a team of ranks as rows and columns ------------------------------- */
+
+/*
+ * A BLACS process grid on a communicator, for matrices in square blocks that are dealt out to it like cards. Collective
+ * calls are to be made by all ranks of the grid's communicator, with equal arguments unless said otherwise, and return
+ * the same code and the same error on all of them. Sums run in an order that depends on nothing but the grid's shape,
+ * so the same shape gives the same bits.
+ */
+typedef struct mhas_grid mhas_grid;
+
+enum { MHAS_GRID_BLOCK = 64 }; /* rows and columns of a block, unless a grid is made with others */
+
+/* The shape that `ranks` ranks get: as near to a square as uses all of them, rows <= columns. Not collective. */
+void mhas_grid_shape(int ranks, int *rows, int *columns);
+
+/* Collective over comm, which is borrowed and has to outlive the grid. block: 0 for MHAS_GRID_BLOCK. */
+mhas_code mhas_grid_create(MPI_Comm comm, int block, mhas_grid **grid, mhas_error *error);
+void mhas_grid_destroy(mhas_grid *grid); /* collective; NULL is fine */
+
+/*
+ * From here on long calls ask this about once a block of columns, each rank its own; what is not MHAS_OK ends the call
+ * on every rank with that code. NULL: never. Not collective.
+ */
+void mhas_grid_watch(mhas_grid *grid, mhas_code (*proceed)(void *context, mhas_error *error), void *context);
+mhas_code mhas_grid_proceed(const mhas_grid *grid, mhas_error *error); /* asks on all ranks; collective */
+
+/* Collective: MHAS_OK if every rank says so; else the code and the error of the first rank that does not, on all. */
+mhas_code mhas_grid_agree(const mhas_grid *grid, mhas_code code, mhas_error *error);
+
+/* Collective: the sum of each of `count` integers over the ranks, in place. */
+mhas_code mhas_grid_sum(const mhas_grid *grid, int64_t *values, int count, mhas_error *error);
+
+/* ---- block-cyclic matrices ----------------------------------------------------- */
+
+/*
+ * Block (I, J) of a matrix (rows x columns) lives on grid row I mod p, grid column J mod q. A rank's blocks together
+ * are one local matrix, column-major: what it has of column c starts at local + c stride.
+ */
+typedef struct mhas_cyclic {
+  const mhas_grid *grid;
+  int64_t rows, columns;
+  int64_t local_rows, local_columns, stride;
+  double *local;
+  int descriptor[9]; /* ScaLAPACK's */
+} mhas_cyclic;
+
+/* MHAS_LIMIT, with how many ranks would do, if the local part of such a matrix on so many ranks, or the workspaces for
+ * it, are beyond ScaLAPACK's 32-bit integers. block: 0 for MHAS_GRID_BLOCK. Not collective. */
+mhas_code mhas_cyclic_check(int64_t rows, int64_t columns, int ranks, int block, const char *what, mhas_error *error);
+
+/* All zero; rows, columns >= 1. To be freed also after a failure. Collective. */
+mhas_code mhas_cyclic_create(const mhas_grid *grid, int64_t rows, int64_t columns, const char *what, mhas_cyclic *a,
+                             mhas_error *error);
+void mhas_cyclic_free(mhas_cyclic *a); /* not collective */
+
+/* Where local row r or column c stands in the whole matrix; how many local rows or columns stand before a row or column
+ * of the whole. Not collective. */
+int64_t mhas_cyclic_row(const mhas_cyclic *a, int64_t local_row);
+int64_t mhas_cyclic_column(const mhas_cyclic *a, int64_t local_column);
+int64_t mhas_cyclic_rows_before(const mhas_cyclic *a, int64_t row);
+int64_t mhas_cyclic_columns_before(const mhas_cyclic *a, int64_t column);
+
+/*
+ * Calls `fill` once for each block that this rank has: it is to set entries (row + i, column + j), i < rows, j <
+ * columns, at block[i + j stride]. So no rank makes more than its own part. Collective (for the code alone).
+ */
+typedef mhas_code (*mhas_cyclic_filler)(void *context, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                                        double *block, int64_t stride, mhas_error *error);
+mhas_code mhas_cyclic_fill(mhas_cyclic *a, mhas_cyclic_filler fill, void *context, mhas_error *error);
+
+/* Rows row .. row + rows - 1 and such columns, bit for bit, row-major, into `out` of every rank. Collective. */
+mhas_code mhas_cyclic_read(const mhas_cyclic *a, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                           double *out, mhas_error *error);
+
+/* The Frobenius norm. MHAS_NUMERIC if an entry is not finite. Collective. */
+mhas_code mhas_cyclic_norm(const mhas_cyclic *a, double *norm, mhas_error *error);
+
+/*
+ * y becomes z x - y, for z (M x N), x (N x K), y (M x K); *backward, if not NULL, the norm of that by ||z|| ||x|| +
+ * ||y||: of the order of eps if x solves z x = y as well as rounding lets it. Collective.
+ */
+mhas_code mhas_cyclic_residual(const mhas_cyclic *z, const mhas_cyclic *x, mhas_cyclic *y, double *backward,
+                               mhas_error *error);
+
+/*
+ * The singular values of a, min(rows, columns) of them, descending, into sigma of every rank; a is destroyed. By
+ * PDGESVD, or DGESDD on a grid of one rank: exact to rounding, and some ten times the work of a QR factorization.
+ * Eigenvalues of the smaller Gram matrix would be cheaper, but lose half of the digits, and with them the rank.
+ * Collective.
+ */
+mhas_code mhas_cyclic_singular_values(mhas_cyclic *a, double *sigma, mhas_error *error);
 
 #endif
