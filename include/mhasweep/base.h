@@ -120,7 +120,9 @@ typedef enum mhas_stream {
   MHAS_STREAM_DECODER = 10,
   MHAS_STREAM_DECODER_BIAS = 11,
   MHAS_STREAM_SHUFFLE = 12,
-  MHAS_STREAM_SAMPLE = 13
+  MHAS_STREAM_SAMPLE = 13,
+  MHAS_STREAM_SKETCH = 32,
+  MHAS_STREAM_START = 33 /* of iterations for singular values */
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

@@ -154,4 +154,51 @@ mhas_code mhas_cyclic_residual(const mhas_cyclic *z, const mhas_cyclic *x, mhas_
  */
 mhas_code mhas_cyclic_singular_values(mhas_cyclic *a, double *sigma, mhas_error *error);
 
+/* ---- rank and least squares of block-cyclic matrices ------------------------------ */
+
+typedef enum mhas_qr_method {
+  MHAS_QR_RANDOMIZED, /* pivots by the block from a random sketch: about as fast as QR without pivots */
+  MHAS_QR_PIVOTED     /* PDGEQPF, or DGEQP3 on a grid of one rank: pivots column by column, several times slower */
+} mhas_qr_method;
+
+/* a P = Q R, where the diagonal of R falls in size (about, if randomized). */
+typedef struct mhas_qr mhas_qr;
+
+/*
+ * Factors *a in its own storage, which *qr borrows until it is destroyed; neither may be written meanwhile. The
+ * randomized method stops where what is left is far below tolerance times the largest singular value; `random` seeds
+ * its sketch (and the start of the iterations that estimate singular values). MHAS_NUMERIC: an entry is not finite.
+ * Collective.
+ *
+ * Source: Duersch and Gu, "Randomized QR with column pivoting", SIAM J. Sci. Comput. 39 (2017), arXiv 1509.06820.
+ */
+mhas_code mhas_qr_create(mhas_qr_method method, mhas_cyclic *a, double tolerance, mhas_random random, mhas_qr **qr,
+                         mhas_error *error);
+void mhas_qr_destroy(mhas_qr *qr); /* not collective; NULL is fine */
+
+double mhas_qr_largest(const mhas_qr *qr);         /* the largest singular value, to about 0.1 % from below */
+int64_t mhas_qr_steps(const mhas_qr *qr);          /* columns that were factored */
+const double *mhas_qr_diagonal(const mhas_qr *qr); /* [steps] |R_ii| */
+const int64_t *mhas_qr_columns(const mhas_qr *qr); /* [columns of a] which column of a stands in each place of a P */
+
+/*
+ * How many singular values of a are above tolerance * mhas_qr_largest; tolerance at least that of the factorization.
+ * The diagonal of R alone can be wrong about that (Kahan's matrix; slow decay). So singular values near the tolerance
+ * are looked for: if the smallest one of the leading triangle and the norm of what follows leave no doubt, that is
+ * all; else the part of R in doubt is separated from the rest, on a copy, and its singular values are computed. Values
+ * within about 1 % of the tolerance may be counted on either side. Collective.
+ */
+mhas_code mhas_qr_rank(const mhas_qr *qr, double tolerance, int64_t *rank, mhas_error *error);
+
+/*
+ * The least-squares solution of smallest norm of a x = y, taking a to be of this rank <= steps: x (columns of a x K),
+ * y (rows of a x K, destroyed). MHAS_NUMERIC if an entry of y is not finite. Collective.
+ */
+mhas_code mhas_qr_solve(mhas_qr *qr, int64_t rank, mhas_cyclic *y, mhas_cyclic *x, mhas_error *error);
+
+/* For one of `ranks` ranks: floating-point operations, and the most bytes it holds at a time, of rank and least squares
+ * with `outputs` right-hand sides, the matrices included. Not collective. */
+double mhas_qr_flops(int64_t rows, int64_t columns, int64_t outputs, int ranks);
+double mhas_qr_bytes(int64_t rows, int64_t columns, int64_t outputs, int ranks);
+
 #endif

@@ -21,4 +21,8 @@ void dgelsd_(const int *m, const int *n, const int *nrhs, double *a, const int *
 void dgelss_(const int *m, const int *n, const int *nrhs, double *a, const int *lda, double *b, const int *ldb,
              double *s, const double *rcond, int *rank, double *work, const int *lwork, int *info);
 
+/* QR with column pivoting. */
+void dgeqp3_(const int *m, const int *n, double *a, const int *lda, int *jpvt, double *tau, double *work,
+             const int *lwork, int *info);
+
 #endif
