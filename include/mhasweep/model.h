@@ -2,7 +2,7 @@
  * Multi-head attention of one query per sample: its features, and the model that is trained on them.
  *
  * Letters: T samples, n context rows, d dim, H heads, d_h key_dim, d_v value_dim, d_o out_dim, C outputs. All arrays
- * are row-major in the order their shape is written. Nothing here is collective. The same calls give
+ * are row-major in the order their shape is written. Nothing here is collective, unless it says so. The same calls give
  * the same bits, as long as BLAS runs the same kernels on the same number of threads.
  *
  * Source: Mahdavi, Liao, Thrampoulidis, "Memorization Capacity of Multi-Head Attention in Transformers", ICLR 2024,
@@ -12,6 +12,7 @@
 #define MHASWEEP_MODEL_H
 
 #include "mhasweep/data.h"
+#include "mhasweep/linalg.h"
 
 /* ---- features: attention with given W_Q and W_K, nothing trained ---- */
 
@@ -48,6 +49,14 @@ const double *mhas_features_tile(const mhas_features_shape *shape, int64_t count
                                  const double *e, const double *W_Q, const double *W_K, double *scratch,
                                  int64_t *saturated);
 
+/*
+ * Z of T samples that are drawn as `data` says, spread over a grid: every rank makes its own entries, the same bits as
+ * mhas_features makes. Z has T rows and H d columns; W_Q and W_K (H, d, d_h) are on every rank. *saturated is counted
+ * over all ranks. Collective over Z's grid, which is asked now and then whether to proceed.
+ */
+mhas_code mhas_features_cyclic(const mhas_features_shape *shape, const mhas_data_shape *data, mhas_random random,
+                               const double *W_Q, const double *W_K, mhas_cyclic *Z, int64_t *saturated,
+                               mhas_error *error);
 mhas_code mhas_features_check(const mhas_features_shape *shape, int64_t samples, mhas_error *error);
 double mhas_features_flops(const mhas_features_shape *shape, int64_t samples);
 
