@@ -176,7 +176,7 @@ mhas_code mhas_qr_create(mhas_qr_method method, mhas_cyclic *a, double tolerance
                          mhas_error *error);
 void mhas_qr_destroy(mhas_qr *qr); /* not collective; NULL is fine */
 
-double mhas_qr_largest(const mhas_qr *qr);         /* the largest singular value, to about 0.1 % from below */
+double mhas_qr_largest(const mhas_qr *qr);         /* the largest singular value, mostly to 0.3 %, from below */
 int64_t mhas_qr_steps(const mhas_qr *qr);          /* columns that were factored */
 const double *mhas_qr_diagonal(const mhas_qr *qr); /* [steps] |R_ii| */
 const int64_t *mhas_qr_columns(const mhas_qr *qr); /* [columns of a] which column of a stands in each place of a P */

@@ -54,37 +54,48 @@ static void multiply(const bidiagonal *b, CBLAS_TRANSPOSE turn, const double *x,
            count > 0 ? (int)count : 1, -1, -1);
 }
 
-/* The largest singular value of the bidiagonal matrix so far; that of rank 0 counts. */
-static mhas_code largest_of(const bidiagonal *b, int steps, double *largest, mhas_error *error) {
-  double full[STEPS_MOST * STEPS_MOST] = {0.0};
-  double sigma[STEPS_MOST];
+/*
+ * The largest singular value of the bidiagonal matrix so far: the root of the largest eigenvalue of B^T B, tridiagonal,
+ * by bisection with the signs of the pivots of B^T B - x (Sylvester). No rank needs another for that.
+ */
+static double largest_of(const bidiagonal *b, int steps) {
+  double low = 0.0;
+  double high = 0.0;
   for (int i = 0; i < steps; i++) {
-    full[i * steps + i] = b->diagonal[i];
-    if (i + 1 < steps) {
-      full[i * steps + i + 1] = b->above[i];
+    const double row = b->diagonal[i] + (i + 1 < steps ? b->above[i] : 0.0); /* row and column sums bound it */
+    const double column = b->diagonal[i] + (i > 0 ? b->above[i - 1] : 0.0);
+    high = fmax(high, fmax(row, column));
+    low = fmax(low, b->diagonal[i]);
+  }
+  while (high - low > 1e-6 * high) {
+    const double middle = 0.5 * (low + high);
+    const double shift = middle * middle;
+    double pivot = 1.0;
+    bool all_negative = true;
+    for (int i = 0; i < steps && all_negative; i++) {
+      const double above = i > 0 ? b->above[i - 1] : 0.0;
+      const double beside = i > 0 ? b->diagonal[i - 1] * above : 0.0;
+      pivot = b->diagonal[i] * b->diagonal[i] + above * above - shift - beside * beside / pivot;
+      all_negative = pivot < 0.0;
     }
+    *(all_negative ? &high : &low) = middle;
   }
-  MHAS_TRY(mhas_grid_agree(b->a->grid, mhas_singular_values(steps, steps, full, sigma, error), error));
-  *largest = sigma[0];
-  if (MPI_Bcast(largest, 1, MPI_DOUBLE, 0, b->a->grid->comm) != MPI_SUCCESS) {
-    return mhas_fail(error, MHAS_MPI, "the ranks of a team cannot talk to each other");
-  }
-  return MHAS_OK;
+  return low;
 }
 
-static mhas_code iterate(bidiagonal *b, double *largest, mhas_error *error) {
+static double iterate(bidiagonal *b) {
   const mhas_cyclic *a = b->a;
   double before = 0.0;
   (void)renew(a->grid, "Row", a->local_columns, b->v, 0.0, b->v);
   multiply(b, CblasNoTrans, b->v, b->next);
   b->diagonal[0] = renew(a->grid, "Column", a->local_rows, b->next, 0.0, b->u);
   for (int steps = 1;; steps++) {
-    MHAS_TRY(largest_of(b, steps, largest, error));
-    const bool settled = steps > 2 && *largest - before <= 2e-4 * *largest;
+    const double largest = largest_of(b, steps);
+    const bool settled = steps > 2 && largest - before <= 5e-4 * largest;
     if (settled || steps == STEPS_MOST || steps >= a->rows || steps >= a->columns) {
-      return MHAS_OK;
+      return largest;
     }
-    before = *largest;
+    before = largest;
     multiply(b, CblasTrans, b->u, b->next);
     b->above[steps - 1] = renew(a->grid, "Row", a->local_columns, b->next, b->diagonal[steps - 1], b->v);
     multiply(b, CblasNoTrans, b->v, b->next);
@@ -112,8 +123,7 @@ mhas_code mhas_cyclic_largest(const mhas_cyclic *a, double norm, mhas_random ran
     for (int64_t c = 0; c < a->local_columns; c++) {
       mhas_random_normal(random, MHAS_STREAM_START, (uint64_t)mhas_cyclic_column(a, c), 1, &b.v[c]);
     }
-    code = iterate(&b, largest, error);
-    *largest *= norm;
+    *largest = norm * iterate(&b);
   }
   mhas_free(b.u);
   mhas_free(b.v);

@@ -11,6 +11,26 @@
 
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+double mhas_qr_block_work(const mhas_qr *qr, const mhas_cyclic *c) {
+  const double block = qr->grid->block;
+  return block * ((double)c->local_rows + (double)c->local_columns + 4.0 * block);
+}
+
+void mhas_qr_apply_block(const mhas_qr *qr, int64_t from, int count, mhas_cyclic *c, int64_t first, double *work) {
+  const mhas_cyclic *a = qr->a;
+  const int m = (int)(a->rows - from);
+  const int n = (int)(c->columns - first);
+  const int at = (int)from + 1;
+  const int column = (int)first + 1;
+  double *triangle = work;
+  double *rest = work + (int64_t)qr->grid->block * qr->grid->block;
+  if (n > 0) {
+    pdlarft_("F", "C", &m, &count, a->local, &at, &at, a->descriptor, qr->tau, triangle, rest);
+    pdlarfb_("L", "T", "F", "C", &m, &n, &count, a->local, &at, &at, a->descriptor, triangle, c->local, &at, &column,
+             c->descriptor, rest);
+  }
+}
+
 /* ---- randomized, by the panel ------------------------------------------------------ */
 
 typedef struct panels {
@@ -19,25 +39,23 @@ typedef struct panels {
   mhas_exchange exchange;
   int64_t *pivots; /* [block] */
   double *corner;  /* (block, block): the diagonal block of R */
-  double *work;    /* of PDGEQRF and PDORMQR */
+  double *work;    /* of PDGEQRF and mhas_qr_apply_block */
   int work_length;
   double stop; /* what is left may be forgotten when its norm is below this */
 } panels;
 
 static mhas_code panels_create(mhas_qr *qr, double stop, panels *p, mhas_error *error) {
   *p = (panels){.qr = qr, .stop = stop};
-  const mhas_cyclic *a = qr->a;
   const double block = qr->grid->block;
-  const double numbers = block * ((double)a->local_rows + (double)a->local_columns + 4.0 * block);
   mhas_code code = mhas_alloc(&p->pivots, (size_t)qr->grid->block, sizeof *p->pivots, "pivots", error);
   if (code == MHAS_OK) {
     code = mhas_alloc(&p->corner, (size_t)(block * block), sizeof *p->corner, "a block of R", error);
   }
   if (code == MHAS_OK) {
-    code = mhas_scalapack_work(numbers, 0.0, &p->work_length, &p->work, error);
+    code = mhas_scalapack_work(mhas_qr_block_work(qr, qr->a), 0.0, &p->work_length, &p->work, error);
   }
   MHAS_TRY(mhas_grid_agree(qr->grid, code, error));
-  MHAS_TRY(mhas_sketch_create(qr->a, qr->random, &p->sketch, error));
+  MHAS_TRY(mhas_sketch_create(qr->a, qr->largest, qr->random, &p->sketch, error));
   return mhas_exchange_create(qr->a, p->sketch.y, p->sketch.rows, &p->exchange, error);
 }
 
@@ -54,17 +72,11 @@ static mhas_code factor_panel(panels *p, int64_t from, int count, mhas_error *er
   const mhas_qr *qr = p->qr;
   const mhas_cyclic *a = qr->a;
   const int m = (int)(a->rows - from);
-  const int right = (int)(a->columns - from) - count;
   const int at = (int)from + 1;
-  const int beside = at + count;
   int info = 0;
   pdgeqrf_(&m, &count, a->local, &at, &at, a->descriptor, qr->tau, p->work, &p->work_length, &info);
-  MHAS_TRY(mhas_scalapack_info("PDGEQRF", info, error));
-  if (right > 0) {
-    pdormqr_("L", "T", &m, &right, &count, a->local, &at, &at, a->descriptor, qr->tau, a->local, &at, &beside,
-             a->descriptor, p->work, &p->work_length, &info);
-  }
-  return mhas_scalapack_info("PDORMQR", info, error);
+  mhas_qr_apply_block(qr, from, count, qr->a, from + count, p->work);
+  return mhas_scalapack_info("PDGEQRF", info, error);
 }
 
 /* The diagonal block to all; the least of its diagonal. */
@@ -94,26 +106,53 @@ static double share_corner(panels *p, int64_t from, int count) {
   return least;
 }
 
-/*
- * Makes the sketch fit the block that is left, and looks at its norm; *done if that can be forgotten. The sketch is
- * only reduced where R's diagonal block can be divided by; else a new one is made.
- */
-static mhas_code look_at_rest(panels *p, int64_t from, int count, double least, bool *done, mhas_error *error) {
+/* Whether what is left from `from` on can be forgotten. */
+static mhas_code look_at_rest(panels *p, int64_t from, bool *done, mhas_error *error) {
+  MHAS_TRY(mhas_corner_norm(p->qr->a, from, &p->qr->rest, error));
+  *done = p->qr->rest <= p->stop;
+  return MHAS_OK;
+}
+
+/* One panel: moved into place, factored, and taken out of the sketch; the latter only if R's diagonal block can be
+ * divided by, else what is left is small, or a new sketch is made of it. */
+static mhas_code take_panel(panels *p, int count, bool *done, mhas_error *error) {
   mhas_qr *qr = p->qr;
-  const int64_t next = from + count;
-  const bool regular = least > p->stop;
-  double estimate = 0.0;
-  if (regular) {
+  const int64_t from = qr->steps;
+  MHAS_TRY(mhas_exchange_columns(&p->exchange, from, count, p->pivots, qr->columns, error));
+  MHAS_TRY(mhas_grid_agree(qr->grid, factor_panel(p, from, count, error), error));
+  const double least = share_corner(p, from, count);
+  qr->steps += count;
+  qr->rest = 0.0;
+  *done = qr->steps == qr->least;
+  if (*done) {
+    return MHAS_OK;
+  }
+  if (least > p->stop) {
     mhas_sketch_reduce(&p->sketch, from, count, p->corner);
-    MHAS_TRY(mhas_sketch_norm(&p->sketch, next, &estimate, error));
+    return MHAS_OK;
   }
-  *done = false;
-  if (!regular || estimate <= 2.0 * p->stop) {
-    MHAS_TRY(mhas_corner_norm(qr->a, next, &qr->rest, error));
-    *done = qr->rest <= p->stop;
+  MHAS_TRY(look_at_rest(p, qr->steps, done, error));
+  if (!*done) {
+    mhas_sketch_make(&p->sketch, qr->steps);
   }
-  if (!regular && !*done) {
-    mhas_sketch_make(&p->sketch, next);
+  return MHAS_OK;
+}
+
+static mhas_code take_panels(panels *p, mhas_error *error) {
+  mhas_qr *qr = p->qr;
+  bool done = false;
+  mhas_sketch_make(&p->sketch, 0);
+  while (!done) {
+    const int count = (int)smaller(qr->grid->block, qr->least - qr->steps);
+    double estimate = 0.0;
+    MHAS_TRY(mhas_grid_proceed(qr->grid, error));
+    MHAS_TRY(mhas_sketch_choose(&p->sketch, qr->steps, count, p->pivots, &estimate, error));
+    if (estimate <= 2.0 * p->stop) {
+      MHAS_TRY(look_at_rest(p, qr->steps, &done, error));
+    }
+    if (!done) {
+      MHAS_TRY(take_panel(p, count, &done, error));
+    }
   }
   return MHAS_OK;
 }
@@ -121,30 +160,8 @@ static mhas_code look_at_rest(panels *p, int64_t from, int count, double least, 
 static mhas_code factor_by_panels(mhas_qr *qr, double stop, mhas_error *error) {
   panels p;
   mhas_code code = panels_create(qr, stop, &p, error);
-  bool done = qr->largest == 0.0;
-  if (code == MHAS_OK && !done) {
-    mhas_sketch_make(&p.sketch, 0);
-  }
-  while (code == MHAS_OK && !done) {
-    const int64_t from = qr->steps;
-    const int count = (int)smaller(qr->grid->block, qr->least - from);
-    code = mhas_sketch_choose(&p.sketch, from, count, p.pivots, error);
-    if (code == MHAS_OK) {
-      code = mhas_exchange_columns(&p.exchange, from, count, p.pivots, qr->columns, error);
-    }
-    if (code == MHAS_OK) {
-      code = factor_panel(&p, from, count, error);
-    }
-    if (code == MHAS_OK) {
-      const double least = share_corner(&p, from, count);
-      qr->steps += count;
-      qr->rest = 0.0;
-      done = qr->steps == qr->least;
-      code = done ? MHAS_OK : look_at_rest(&p, from, count, least, &done, error);
-    }
-    if (code == MHAS_OK && !done) {
-      code = mhas_grid_proceed(qr->grid, error);
-    }
+  if (code == MHAS_OK && qr->largest > 0.0) {
+    code = take_panels(&p, error);
   }
   panels_free(&p);
   return code;

@@ -3,6 +3,7 @@
 #define MHASWEEP_LINALG_QR_H
 
 #include "linalg/grid.h"
+#include "linalg/pivots.h"
 
 struct mhas_qr {
   const mhas_grid *grid;
@@ -20,7 +21,7 @@ struct mhas_qr {
 /* Singular values this many times above or below a tolerance are not in doubt. */
 #define MHAS_QR_DOUBT 16.0
 
-/* The largest singular value of a, whose Frobenius norm is given, from below and mostly to 0.1 %, by Golub-Kahan
+/* The largest singular value of a, whose Frobenius norm is given, from below and mostly to 0.3 %, by Golub-Kahan
  * bidiagonalization. Collective. */
 mhas_code mhas_cyclic_largest(const mhas_cyclic *a, double norm, mhas_random random, double *largest,
                               mhas_error *error);
@@ -30,10 +31,19 @@ mhas_code mhas_cyclic_largest(const mhas_cyclic *a, double norm, mhas_random ran
 mhas_code mhas_triangle_smallest(const mhas_cyclic *r, int64_t size, double unit, mhas_random random, double *smallest,
                                  mhas_error *error);
 
+/*
+ * Applies the transpose of the Householder block of columns from .. from + count - 1 (from is a multiple of the block,
+ * count at most a block) to columns `first` and beyond of c, which has a's rows. work: mhas_qr_block_work numbers.
+ * (PDORMQR would do, but takes the first block column by column.) Collective.
+ */
+void mhas_qr_apply_block(const mhas_qr *qr, int64_t from, int count, mhas_cyclic *c, int64_t first, double *work);
+double mhas_qr_block_work(const mhas_qr *qr, const mhas_cyclic *c);
+
 /* ---- the sketch: a few random mixtures of the rows, in which pivots are looked for ---- */
 
 typedef struct mhas_sketch {
   const mhas_cyclic *a;
+  double unit; /* about as large as a is, so that no square overflows */
   mhas_random random;
   int64_t rows;  /* a block, and some more for certainty */
   uint64_t used; /* rows of random numbers used so far */
@@ -44,23 +54,24 @@ typedef struct mhas_sketch {
   double *finals;  /* (rows + 1, block x grid columns): the best of each grid column, and their numbers */
   double *factors; /* (rows, block): sketch of the panel */
   double *band;    /* (block, local columns): rows of R */
-  int *order;
-  double *tau, *work;
-  int work_length;
+  double *choice;  /* [block + 1]: what is told to all */
+  int64_t *chosen; /* [block] */
+  mhas_pivoter pivoter;
 } mhas_sketch;
 
-mhas_code mhas_sketch_create(const mhas_cyclic *a, mhas_random random, mhas_sketch *sketch, mhas_error *error);
+mhas_code mhas_sketch_create(const mhas_cyclic *a, double unit, mhas_random random, mhas_sketch *sketch,
+                             mhas_error *error);
 void mhas_sketch_free(mhas_sketch *sketch); /* not collective */
 
 /* Mixes rows and columns `from` and beyond anew. Collective. */
 void mhas_sketch_make(mhas_sketch *sketch, int64_t from);
-/* Chooses `count` <= block pivots among columns `from` and beyond; the same on all ranks. Collective. */
-mhas_code mhas_sketch_choose(mhas_sketch *sketch, int64_t from, int count, int64_t *pivots, mhas_error *error);
+/* Chooses `count` <= block pivots among columns `from` and beyond, and estimates the Frobenius norm of the block there;
+ * the same on all ranks. Collective. */
+mhas_code mhas_sketch_choose(mhas_sketch *sketch, int64_t from, int count, int64_t *pivots, double *norm,
+                             mhas_error *error);
 /* Takes out what rows from .. from + count - 1 of R explain, where r (count x count) is R's diagonal block, which is
  * safely regular. Collective. */
 void mhas_sketch_reduce(mhas_sketch *sketch, int64_t from, int count, const double *r);
-/* The Frobenius norm of the block from `from` on, as the sketch sees it. Collective. */
-mhas_code mhas_sketch_norm(const mhas_sketch *sketch, int64_t from, double *norm, mhas_error *error);
 
 /* ---- columns that change places ---- */
 

@@ -67,18 +67,16 @@ static const double zero = 0.0;
 
 /* The first rows of Q^T y, in y. */
 static mhas_code apply_q(const solution *s, mhas_error *error) {
-  const mhas_cyclic *a = s->qr->a;
-  const int m = (int)s->y->rows;
-  const double block = s->qr->grid->block;
-  const double sides = (double)a->local_rows + (double)s->y->local_columns + 4.0 * block;
+  const int64_t block = s->qr->grid->block;
   double *work = NULL;
   int length = 0;
-  int info = 0;
-  MHAS_TRY(mhas_grid_agree(s->qr->grid, mhas_scalapack_work(block * sides, 0.0, &length, &work, error), error));
-  pdormqr_("L", "T", &m, &s->outputs, &s->rank, a->local, &one, &one, a->descriptor, s->qr->tau, s->y->local, &one,
-           &one, s->y->descriptor, work, &length, &info);
+  mhas_code code = mhas_scalapack_work(mhas_qr_block_work(s->qr, s->y), 0.0, &length, &work, error);
+  MHAS_TRY(mhas_grid_agree(s->qr->grid, code, error));
+  for (int64_t from = 0; from < s->rank; from += block) {
+    mhas_qr_apply_block(s->qr, from, (int)smaller(block, s->rank - from), s->y, 0, work);
+  }
   mhas_free(work);
-  return mhas_scalapack_info("PDORMQR", info, error);
+  return MHAS_OK;
 }
 
 /* x1 = R11^-1 x1 */

@@ -49,14 +49,17 @@ void pdsyrk_(const char *uplo, const char *trans, const int *n, const int *k, co
 
 /* ---- ScaLAPACK ---- */
 
-/* QR: without pivots, with column pivots; and Q applied. */
+/* QR: without pivots, with column pivots. */
 void pdgeqrf_(const int *m, const int *n, double *a, const int *ia, const int *ja, const int *desca, double *tau,
               double *work, const int *lwork, int *info);
 void pdgeqpf_(const int *m, const int *n, double *a, const int *ia, const int *ja, const int *desca, int *ipiv,
               double *tau, double *work, const int *lwork, int *info);
-void pdormqr_(const char *side, const char *trans, const int *m, const int *n, const int *k, const double *a,
-              const int *ia, const int *ja, const int *desca, const double *tau, double *c, const int *ic,
-              const int *jc, const int *descc, double *work, const int *lwork, int *info);
+/* The triangle that joins the Householder vectors of a block, and the block applied by it. */
+void pdlarft_(const char *direct, const char *storev, const int *n, const int *k, const double *v, const int *iv,
+              const int *jv, const int *descv, const double *tau, double *t, double *work);
+void pdlarfb_(const char *side, const char *trans, const char *direct, const char *storev, const int *m, const int *n,
+              const int *k, const double *v, const int *iv, const int *jv, const int *descv, const double *t, double *c,
+              const int *ic, const int *jc, const int *descc, double *work);
 
 /* LQ. */
 void pdgelqf_(const int *m, const int *n, double *a, const int *ia, const int *ja, const int *desca, double *tau,

@@ -4,13 +4,12 @@
  * matrix with hardly more rows than the panel has columns, and A itself is only touched by the block.
  *
  * Y lives on grid row 0, dealt out like the columns of A. The choice is a tournament: each grid column finds its best
- * candidates by QR with column pivoting, and the same among all candidates has the last word.
+ * candidates, as QR with column pivoting does, and the same among all candidates has the last word.
  */
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
 
-#include "linalg/lapack.h"
 #include "linalg/qr.h"
 #include "linalg/scalapack.h"
 
@@ -30,27 +29,21 @@ static mhas_code allocate(mhas_sketch *s, mhas_error *error) {
   const size_t most = local > finals ? local : finals;
   MHAS_TRY(mhas_alloc(&s->mix, rows * block, sizeof(double), "the random numbers of a sketch", error));
   MHAS_TRY(mhas_alloc(&s->y, rows * local, sizeof(double), "the sketch of a matrix", error));
+  MHAS_TRY(mhas_alloc(&s->choice, block + 1, sizeof(double), "pivots", error));
   if (!has_sketch(s)) {
     return MHAS_OK;
   }
   MHAS_TRY(mhas_alloc(&s->trial, rows * most, sizeof(double), "the sketch of a matrix", error));
-  MHAS_TRY(mhas_alloc(&s->finals, (rows + 1) * finals, sizeof(double), "the candidates of a sketch", error));
+  MHAS_TRY(mhas_alloc(&s->finals, (rows + 1) * finals + 1, sizeof(double), "the candidates of a sketch", error));
   MHAS_TRY(mhas_alloc(&s->factors, rows * block, sizeof(double), "the sketch of a panel", error));
   MHAS_TRY(mhas_alloc(&s->band, block * local, sizeof(double), "rows of R", error));
-  MHAS_TRY(mhas_alloc(&s->order, most, sizeof(int), "the order of pivots", error));
-  MHAS_TRY(mhas_alloc(&s->tau, rows, sizeof(double), "the workspace of LAPACK", error));
-  const int m = (int)s->rows;
-  const int n = (int)most;
-  const int query = -1;
-  double asked = 0.0;
-  int info = 0;
-  dgeqp3_(&m, &n, s->trial, &m, s->order, s->tau, &asked, &query, &info);
-  MHAS_TRY(mhas_scalapack_info("DGEQP3", info, error));
-  return mhas_scalapack_work(asked, 3.0 * (double)most + 1.0, &s->work_length, &s->work, error);
+  MHAS_TRY(mhas_alloc(&s->chosen, block, sizeof *s->chosen, "pivots", error));
+  return mhas_pivoter_create(s->rows, (int64_t)most, grid->block, &s->pivoter, error);
 }
 
-mhas_code mhas_sketch_create(const mhas_cyclic *a, mhas_random random, mhas_sketch *sketch, mhas_error *error) {
-  *sketch = (mhas_sketch){.a = a, .random = random, .rows = a->grid->block + SPARE_ROWS};
+mhas_code mhas_sketch_create(const mhas_cyclic *a, double unit, mhas_random random, mhas_sketch *sketch,
+                             mhas_error *error) {
+  *sketch = (mhas_sketch){.a = a, .unit = unit, .random = random, .rows = a->grid->block + SPARE_ROWS};
   return mhas_grid_agree(a->grid, allocate(sketch, error), error);
 }
 
@@ -61,9 +54,9 @@ void mhas_sketch_free(mhas_sketch *sketch) {
   mhas_free(sketch->finals);
   mhas_free(sketch->factors);
   mhas_free(sketch->band);
-  mhas_free(sketch->order);
-  mhas_free(sketch->tau);
-  mhas_free(sketch->work);
+  mhas_free(sketch->choice);
+  mhas_free(sketch->chosen);
+  mhas_pivoter_free(&sketch->pivoter);
 }
 
 /* Column i of G belongs to row i of A, wherever that row lives. */
@@ -87,39 +80,38 @@ void mhas_sketch_make(mhas_sketch *s, int64_t from) {
   Cdgsum2d(a->grid->context, "Column", " ", (int)s->rows, (int)columns, y, (int)s->rows, 0, a->grid->column);
 }
 
-/* The `count` best columns of s->trial (rows x columns) come first in s->order, numbered from 1. */
-static mhas_code pivot(mhas_sketch *s, int64_t columns, mhas_error *error) {
-  const int m = (int)s->rows;
-  const int n = (int)columns;
-  int info = 0;
-  memset(s->order, 0, (size_t)columns * sizeof *s->order);
-  dgeqp3_(&m, &n, s->trial, &m, s->order, s->tau, s->work, &s->work_length, &info);
-  return mhas_scalapack_info("DGEQP3", info, error);
+/* The square of the length of what this rank has of the sketch, in units of a number that is the same everywhere. */
+static double length_square(const mhas_sketch *s, int64_t first) {
+  double sum = 0.0;
+  for (int64_t i = first * s->rows; i < s->a->local_columns * s->rows; i++) {
+    const double part = s->y[i] / s->unit;
+    sum += part * part;
+  }
+  return sum;
 }
 
 /* Each grid column's best: as they are in the sketch, and their numbers in A, counted from 1, in a row below. */
-static mhas_code enter_candidates(mhas_sketch *s, int64_t from, int count, mhas_error *error) {
+static void enter_candidates(mhas_sketch *s, int64_t from, int count) {
   const mhas_cyclic *a = s->a;
   const int64_t first = mhas_cyclic_columns_before(a, from);
   const int64_t columns = a->local_columns - first;
+  const int64_t best = smaller(count, columns);
   const int64_t tall = s->rows + 1;
-  memset(s->finals, 0, (size_t)(tall * count * a->grid->columns) * sizeof *s->finals);
-  if (columns == 0) {
-    return MHAS_OK;
-  }
-  memcpy(s->trial, s->y + first * s->rows, (size_t)(columns * s->rows) * sizeof *s->trial);
-  MHAS_TRY(pivot(s, columns, error));
   double *mine = s->finals + tall * count * a->grid->column;
-  for (int64_t k = 0; k < smaller(count, columns); k++) {
-    const int64_t local = first + s->order[k] - 1;
+  memset(s->finals, 0, (size_t)(tall * count * a->grid->columns) * sizeof *s->finals);
+  if (columns > 0) {
+    memcpy(s->trial, s->y + first * s->rows, (size_t)(columns * s->rows) * sizeof *s->trial);
+    mhas_pivots_choose(&s->pivoter, columns, best, s->trial, s->chosen);
+  }
+  for (int64_t k = 0; k < best; k++) {
+    const int64_t local = first + s->chosen[k];
     memcpy(mine + k * tall, s->y + local * s->rows, (size_t)s->rows * sizeof *mine);
     mine[k * tall + s->rows] = (double)(mhas_cyclic_column(a, local) + 1);
   }
-  return MHAS_OK;
 }
 
-/* On one rank: the best of the candidates. Places that no grid column filled are left out. */
-static mhas_code decide(mhas_sketch *s, int count, int64_t *pivots, mhas_error *error) {
+/* On one rank: the numbers of the best candidates, counted from 1. Places that no grid column filled are left out. */
+static void decide(mhas_sketch *s, int count, double *choice) {
   const int64_t tall = s->rows + 1;
   int64_t present = 0;
   for (int64_t k = 0; k < (int64_t)count * s->a->grid->columns; k++) {
@@ -130,28 +122,33 @@ static mhas_code decide(mhas_sketch *s, int count, int64_t *pivots, mhas_error *
       present++;
     }
   }
-  MHAS_TRY(pivot(s, present, error));
+  mhas_pivots_choose(&s->pivoter, present, count, s->trial, s->chosen);
   for (int k = 0; k < count; k++) {
-    pivots[k] = (int64_t)s->finals[(s->order[k] - 1) * tall + s->rows] - 1;
+    choice[k] = s->finals[s->chosen[k] * tall + s->rows];
   }
-  return MHAS_OK;
 }
 
-mhas_code mhas_sketch_choose(mhas_sketch *s, int64_t from, int count, int64_t *pivots, mhas_error *error) {
+/* E ||G A||^2 = rows ||A||^2. */
+mhas_code mhas_sketch_choose(mhas_sketch *s, int64_t from, int count, int64_t *pivots, double *norm,
+                             mhas_error *error) {
   const mhas_grid *grid = s->a->grid;
-  mhas_code code = MHAS_OK;
+  const int numbers = ((int)s->rows + 1) * count * grid->columns;
   if (has_sketch(s)) {
-    code = enter_candidates(s, from, count, error);
-    const int tall = (int)s->rows + 1;
-    Cdgsum2d(grid->context, "Row", " ", tall, count * grid->columns, s->finals, tall, 0, 0);
-    if (code == MHAS_OK && grid->column == 0) {
-      code = decide(s, count, pivots, error);
+    enter_candidates(s, from, count);
+    s->finals[numbers] = length_square(s, mhas_cyclic_columns_before(s->a, from));
+    Cdgsum2d(grid->context, "Row", " ", numbers + 1, 1, s->finals, numbers + 1, 0, 0);
+    if (grid->column == 0) {
+      s->choice[count] = s->unit * sqrt(s->finals[numbers] / (double)s->rows);
+      decide(s, count, s->choice);
     }
   }
-  MHAS_TRY(mhas_grid_agree(grid, code, error));
-  if (MPI_Bcast(pivots, count, MPI_INT64_T, 0, grid->comm) != MPI_SUCCESS) {
+  if (MPI_Bcast(s->choice, count + 1, MPI_DOUBLE, 0, grid->comm) != MPI_SUCCESS) {
     return mhas_fail(error, MHAS_MPI, "the ranks of a team cannot talk to each other");
   }
+  for (int k = 0; k < count; k++) {
+    pivots[k] = (int64_t)s->choice[k] - 1;
+  }
+  *norm = s->choice[count];
   return MHAS_OK;
 }
 
@@ -196,30 +193,4 @@ void mhas_sketch_reduce(mhas_sketch *s, int64_t from, int count, const double *r
     cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, rows, columns, count, -1.0, s->factors, rows, s->band, count,
                 1.0, s->y + first * s->rows, rows);
   }
-}
-
-/* E ||G A||^2 = rows ||A||^2. */
-mhas_code mhas_sketch_norm(const mhas_sketch *s, int64_t from, double *norm, mhas_error *error) {
-  const int64_t first = mhas_cyclic_columns_before(s->a, from);
-  const int64_t count = (s->a->local_columns - first) * s->rows;
-  double scale = 0.0;
-  if (has_sketch(s)) {
-    for (int64_t i = 0; i < count; i++) {
-      scale = fmax(scale, fabs(s->y[first * s->rows + i]));
-    }
-  }
-  double largest = 0.0;
-  if (MPI_Allreduce(&scale, &largest, 1, MPI_DOUBLE, MPI_MAX, s->a->grid->comm) != MPI_SUCCESS) {
-    return mhas_fail(error, MHAS_MPI, "the ranks of a team cannot talk to each other");
-  }
-  double sum = 0.0;
-  if (has_sketch(s) && largest > 0.0) {
-    for (int64_t i = 0; i < count; i++) {
-      const double part = s->y[first * s->rows + i] / largest;
-      sum += part * part;
-    }
-  }
-  Cdgsum2d(s->a->grid->context, "All", " ", 1, 1, &sum, 1, -1, -1);
-  *norm = largest * sqrt(sum / (double)s->rows);
-  return MHAS_OK;
 }

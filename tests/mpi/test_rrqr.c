@@ -201,7 +201,7 @@ static void the_randomized_factorization_stops_at_the_rank(void **unused) {
   matrix_free(&a);
 }
 
-static void the_largest_singular_value_is_estimated_to_a_thousandth(void **unused) {
+static void the_largest_singular_value_is_estimated_to_three_thousandths(void **unused) {
   (void)unused;
   mhas_grid *grid = grid_of(16);
   matrix a = matrix_gaussian(200, 180, 0);
@@ -211,7 +211,7 @@ static void the_largest_singular_value_is_estimated_to_a_thousandth(void **unuse
   mhas_qr *qr = NULL;
   assert_ok(mhas_qr_create(MHAS_QR_RANDOMIZED, &dealt, 1e-13, matrix_seed, &qr, error));
   assert_true(mhas_qr_largest(qr) <= sigma[0] * (1.0 + 1e-13));
-  assert_true(mhas_qr_largest(qr) >= sigma[0] * (1.0 - 1e-3));
+  assert_true(mhas_qr_largest(qr) >= sigma[0] * (1.0 - 3e-3));
   mhas_qr_destroy(qr);
   mhas_cyclic_free(&dealt);
   matrix_free(&a);
@@ -292,7 +292,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(rank_does_not_change_with_scale),
     cmocka_unit_test(the_factorization_is_one_of_the_matrix),
     cmocka_unit_test(the_randomized_factorization_stops_at_the_rank),
-    cmocka_unit_test(the_largest_singular_value_is_estimated_to_a_thousandth),
+    cmocka_unit_test(the_largest_singular_value_is_estimated_to_three_thousandths),
     cmocka_unit_test(the_same_grid_gives_the_same_bits),
     cmocka_unit_test(what_is_not_finite_is_refused),
     cmocka_unit_test(a_finer_tolerance_than_that_of_the_factorization_is_refused),
