@@ -118,8 +118,11 @@ typedef struct mhas_run_options {
   int64_t limit; /* rows to run at most; < 0: all */
 } mhas_run_options;
 
-/* Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
- * 1, 2, 3 or 75). */
-int mhas_run(MPI_Comm comm, const mhas_run_options *options);
+/*
+ * Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
+ * 1, 2, 3 or 75). *torn: the ranks cannot talk any more and others may wait for ever, so the program must end by
+ * MPI_Abort.
+ */
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn);
 
 #endif

@@ -31,7 +31,8 @@ bool mhas_store_exists(const char *path);
 
 /* Creates the file with all its objects, every row pending. Written beside the path and renamed into place when
  * complete, so a failure (full disk, read-only folder) leaves nothing behind. MHAS_IO if something stands at the path
- * already. */
+ * already. `plan` must be exact if curves or spectra are stored. The parameters of a point that cannot be computed are
+ * missing. MHAS_USAGE if arrays of more than 100,000 points are asked for. */
 mhas_code mhas_store_create(const char *path, mhas_sweep *sweep, const mhas_rows *rows, const mhas_plan *plan,
                             const mhas_provenance *provenance, mhas_error *error);
 
@@ -43,8 +44,8 @@ mhas_code mhas_store_create(const char *path, mhas_sweep *sweep, const mhas_rows
 mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t row_count, bool retry_failed,
                             uint8_t **status, mhas_error *error);
 
-/* Makes sure that one run at a time writes the file; the lock dies with the process. *lock is to be handed to
- * mhas_store_unlock. */
+/* Makes sure that one run at a time writes the file: MHAS_IO if another one does. The lock dies with the process; on a
+ * file system that knows no locks there is none. *lock (-1 if there is none) is to be handed to mhas_store_unlock. */
 mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error);
 void mhas_store_unlock(int lock);
 
@@ -53,7 +54,7 @@ void mhas_store_unlock(int lock);
 typedef struct mhas_store mhas_store;
 
 /* Opens the file for writing with the MPI-IO driver. Collective over comm, as is closing; everything between is
- * independent. */
+ * independent. All ranks return the same code. The sweep must outlive the store. */
 mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *sweep, mhas_store **store,
                           mhas_error *error);
 mhas_code mhas_store_close(mhas_store *store, mhas_error *error); /* flushes first; frees the store in any case */
@@ -120,7 +121,7 @@ mhas_code mhas_reader_numbers(mhas_reader *reader, int variable, int64_t first, 
 mhas_code mhas_reader_texts(mhas_reader *reader, int variable, int64_t first, int64_t count, size_t width, char *out,
                             mhas_error *error);
 
-/* Curves of one point: names, and `record` values each (NaN past the end). */
+/* Curves of one point: names without "curve_", and mhas_reader_records values each (NaN past the end). */
 int mhas_reader_curve_count(const mhas_reader *reader);
 const char *mhas_reader_curve_name(const mhas_reader *reader, int curve);
 int64_t mhas_reader_records(const mhas_reader *reader);

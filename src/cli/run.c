@@ -24,7 +24,11 @@ static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mha
   if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
     return mhas_fail(error, MHAS_MPI, "MPI_Init failed");
   }
-  *status = mhas_run(MPI_COMM_WORLD, run_options);
+  bool torn = false;
+  *status = mhas_run(MPI_COMM_WORLD, run_options, &torn);
+  if (torn) {
+    MPI_Abort(MPI_COMM_WORLD, *status);
+  }
   if (MPI_Finalize() != MPI_SUCCESS) {
     return mhas_fail(error, MHAS_MPI, "MPI_Finalize failed");
   }

@@ -289,7 +289,7 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   return mhas_share(run->comm, status, (int)sizeof *status, error);
 }
 
-int mhas_run(MPI_Comm comm, const mhas_run_options *options) {
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn) {
   sweep_run run = {.comm = comm, .options = options, .lock = -1};
   mhas_text report = {0};
   mhas_error error = {.text = ""};
@@ -309,7 +309,8 @@ int mhas_run(MPI_Comm comm, const mhas_run_options *options) {
   if (code == MHAS_OK) {
     code = run_steps(&run, &report, &status, &error);
   }
-  if (code != MHAS_OK && run.rank == 0) {
+  *torn = code == MHAS_MPI;
+  if (code != MHAS_OK && (run.rank == 0 || *torn)) {
     if (report.length > 0) {
       (void)fputs(report.data, stderr);
     } else {

@@ -2,8 +2,8 @@
  * One run at a time writes a result file.
  *
  * The lock is on bytes of the result file far behind its end, so nothing is left behind when a process dies, and
- * neither HDF5 nor a reader ever meets it. On NFS, though, Open MPI's OMPIO locks whole files, its own process's lock
- * included, and would wait for ever: there the same bytes are locked in a file beside it, which the last owner removes.
+ * neither HDF5 nor a reader ever meets it. On NFS, though, Open MPI's OMPIO locks whole files, would meet the lock of
+ * its own process, and wait for ever: there the same bytes are locked in a file beside it, which its owner removes.
  */
 #include "store/lock.h"
 
@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -101,13 +102,16 @@ mhas_code store_lock_beside(const char *path, int *lock, mhas_error *error) {
   return code;
 }
 
+/* Will Open MPI lock the file as a whole, by itself or because it was told to? */
+static bool is_locked_whole(const char *path) {
+  struct statfs disk;
+  const char *algorithm = getenv("OMPI_MCA_fs_ufs_lock_algorithm");
+  return (statfs(path, &disk) == 0 && disk.f_type == NFS_MAGIC) || (algorithm != NULL && strcmp(algorithm, "2") == 0);
+}
+
 mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error) {
   *lock = -1;
-  struct statfs disk;
-  if (statfs(path, &disk) == 0 && disk.f_type == NFS_MAGIC) {
-    return store_lock_beside(path, lock, error);
-  }
-  return store_lock_file(path, path, false, lock, error);
+  return is_locked_whole(path) ? store_lock_beside(path, lock, error) : store_lock_file(path, path, false, lock, error);
 }
 
 /* The name under which the locked file can be found, if it is one that only serves as a lock: those are empty. */

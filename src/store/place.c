@@ -32,8 +32,11 @@ static mhas_code find_folder(const char *path, char **folder, mhas_error *error)
 }
 
 static mhas_code open_error(const char *path, const char *folder, int reason, mhas_error *error) {
+  if (reason == ENOENT && access(folder, F_OK) != 0) {
+    return mhas_fail(error, MHAS_IO, "%s: the folder %s does not exist", path, folder);
+  }
   switch (reason) {
-    case ENOENT: return mhas_fail(error, MHAS_IO, "%s: the folder %s does not exist", path, folder);
+    case ENOENT:
     case EACCES:
     case EPERM:
     case EROFS:

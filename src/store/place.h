@@ -14,7 +14,8 @@ typedef struct store_place {
 /* Creates an empty file beside `path`. MHAS_IO if something stands at `path`, or the folder is missing or read-only. */
 mhas_code store_place_begin(const char *path, store_place *place, mhas_error *error);
 
-/* Sets the space aside on the disk, so that HDF5 never meets a full one. MHAS_IO if there is too little: how much is needed, how much there is. */
+/* Sets the space aside on the disk, so that HDF5 never meets a full one. MHAS_IO if there is too little: how much is
+ * needed, how much there is. */
 mhas_code store_place_reserve(const store_place *place, double bytes, mhas_error *error);
 
 /* Brings the file to the disk and gives it its name, never in place of another file. */

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Is a result file what DESIGN promises to those who open it from Python?
+"""Is a result file what README.md promises to those who open it from Python?
 
     check_file.py FILE.h5 ...
 

@@ -270,5 +270,44 @@ class Plotting(InAFolder):
         self.assertEqual((lost.returncode, "cannot be written" in lost.stderr), (1, True))
 
 
+@unittest.skipUnless("MHASWEEP" in os.environ, "no program under test")
+class FilesOfTheProgram(InAFolder):
+    def run_sweep(self, spec, *options, expect=0):
+        (self.folder / "sweep.yaml").write_text(spec)
+        done = subprocess.run([os.environ["MHASWEEP"], "run", "sweep.yaml", "--quiet", *options], cwd=self.folder,
+                              text=True, capture_output=True)
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return mhas.open(self.path)
+
+    def test_a_probe_reads_as_a_grid_and_is_drawn(self):
+        results = self.run_sweep("""
+            experiment: probe
+            parameters: {heads: [1, 2, 3], context: [2, 4], context_type: [own, shared], dim: 8, samples: 20}
+            replicates: 2
+            """)
+        self.assertEqual(mhas.sweep_axes(results), ["heads", "context", "context_type", "replicate"])
+        self.assertEqual(set(results["status"].values), {"done"})
+        cube = mhas.grid(results)
+        self.assertEqual(dict(cube["rank"].sizes), {"heads": 3, "context": 2, "context_type": 2, "replicate": 2})
+        shared = cube["rank"].sel(context_type="shared", replicate=1)
+        np.testing.assert_array_equal(shared.values, [[2, 4], [3, 7], [4, 10]])
+        self.assertTrue(set(np.unique(results["memorized"])) <= {0, 1})
+        self.assertEqual(len(figures.draw(results).axes), 2)
+
+    def test_a_training_that_was_cut_short_reads_as_far_as_it_came(self):
+        results = self.run_sweep("""
+            experiment: memorize
+            parameters: {heads: [1, 2], samples: [10, 20], dim: 4, context: 2, classes: 2, steps: 20, eval_every: 5}
+            """, "--limit", "3", expect=75)
+        done = (results["status"] == "done").values
+        self.assertEqual(done.sum(), 3)
+        np.testing.assert_array_equal(np.isnan(results["accuracy"]), ~done)
+        np.testing.assert_array_equal(np.isnan(results["curve_loss"]).all("record"), ~done)
+        self.assertEqual(results["labels"].values[0], "classes")
+        self.assertIs(bool(results["early_stop"].values[0]), True)
+        figure = figures.draw(results)
+        self.assertTrue(any("3 of 4 points done" in text.get_text() for text in figure.texts))
+
+
 if __name__ == "__main__":
     unittest.main()

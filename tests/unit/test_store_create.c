@@ -1,5 +1,6 @@
 /* Creating result files: what is in them, and what is left when it cannot be done. */
 #include <errno.h>
+#include <hdf5.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -9,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "store/place.h"
 #include "store_fixture.h"
 
 static void new_file_has_all_parameters_and_nothing_done(void **state) {
@@ -138,6 +140,53 @@ static void long_sweep_file_is_kept_whole(void **state) {
   free(text);
 }
 
+/* One head leaves no sample: its run will fail with the reason, its row says nothing. (In a smaller grid the sweep file
+ * would be refused.) */
+static void point_that_cannot_be_computed_has_no_parameters(void **state) {
+  (void)state;
+  mhas_sweep *sweep = parse_sweep(
+      "experiment: probe\nparameters: {heads: {from: 1, to: 70000, step: 1}, samples: '= heads - 1', dim: 4}\n");
+  must_create(in_folder("a.h5"), sweep);
+  mhas_reader *reader = must_read(in_folder("a.h5"));
+  assert_number(reader, "heads", 0, NAN);
+  assert_number(reader, "samples", 0, NAN);
+  assert_number(reader, "logit_scale", 0, NAN);
+  assert_number(reader, "context_type", 0, NAN);
+  assert_number(reader, "heads", 2, 3);
+  assert_number(reader, "samples", 2, 2);
+  assert_number(reader, "status", 0, MHAS_PENDING);
+  mhas_reader_close(reader);
+  mhas_sweep_destroy(sweep);
+}
+
+/* Only a variable that can be missing has a _FillValue: xarray makes floating-point numbers of it. */
+static void parameters_without_gaps_have_no_fill_value(void **state) {
+  (void)state;
+  mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
+  must_create(in_folder("a.h5"), sweep);
+  const hid_t file = H5Fopen(in_folder("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+  assert_int_equal(H5Aexists_by_name(file, "heads", "_FillValue", H5P_DEFAULT), 0);
+  assert_int_equal(H5Aexists_by_name(file, "status", "_FillValue", H5P_DEFAULT), 0);
+  assert_true(H5Aexists_by_name(file, "rank", "_FillValue", H5P_DEFAULT) > 0);
+  assert_true(H5Fclose(file) >= 0);
+  mhas_sweep_destroy(sweep);
+}
+
+static void arrays_of_too_many_points_are_refused(void **state) {
+  (void)state;
+  mhas_error error;
+  mhas_sweep *sweep =
+      parse_sweep("experiment: probe\nparameters: {dim: 2, samples: 4}\nreplicates: 100001\nstore: [z]\n");
+  if (mhas_sweep_experiment(sweep)->arrays == NULL) {
+    mhas_sweep_destroy(sweep);
+    skip();
+  }
+  assert_int_equal(create_file(in_folder("a.h5"), sweep, &error), MHAS_USAGE);
+  assert_says(&error, "more than 100000 points");
+  assert_int_equal(count_entries(test_folder), 0);
+  mhas_sweep_destroy(sweep);
+}
+
 /* More points than are written at a time. */
 static void large_file_has_every_point(void **state) {
   (void)state;
@@ -176,6 +225,51 @@ static void existing_file_is_never_overwritten(void **state) {
   mhas_sweep_destroy(sweep);
 }
 
+/* A file system that knows no renaming without overwriting, as network file systems do. */
+static bool old_rename = false;
+
+int renameat2(int from_folder, const char *from, int to_folder, const char *to, unsigned flags) {
+  if (old_rename && flags != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+static void check_late_file_survives(void) {
+  mhas_error error;
+  store_place place;
+  struct stat facts;
+  assert_int_equal(store_place_begin(in_folder("a.h5"), &place, &error), MHAS_OK);
+  FILE *late = fopen(in_folder("a.h5"), "wx");
+  assert_non_null(late);
+  assert_int_equal(fputs("precious", late) >= 0 && fclose(late) == 0, 1);
+  assert_int_equal(store_place_commit(&place, &error), MHAS_IO);
+  assert_says(&error, "is there already");
+  store_place_end(&place);
+  assert_int_equal(count_entries(test_folder), 1);
+  assert_int_equal(stat(in_folder("a.h5"), &facts), 0);
+  assert_int_equal(facts.st_size, 8);
+}
+
+static void file_that_appears_meanwhile_is_not_overwritten(void **state) {
+  (void)state;
+  check_late_file_survives();
+}
+
+static void network_file_systems_do_not_overwrite_either(void **state) {
+  (void)state;
+  old_rename = true;
+  check_late_file_survives();
+  assert_int_equal(unlink(in_folder("a.h5")), 0);
+  mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
+  must_create(in_folder("a.h5"), sweep);
+  old_rename = false;
+  assert_int_equal(count_entries(test_folder), 1);
+  mhas_reader_close(must_read(in_folder("a.h5")));
+  mhas_sweep_destroy(sweep);
+}
+
 static void link_to_nowhere_counts_as_existing(void **state) {
   (void)state;
   mhas_error error;
@@ -203,7 +297,7 @@ static void folder_that_takes_no_files_is_named(void **state) {
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   assert_int_equal(create_file("/proc/a.h5", sweep, &error), MHAS_IO);
-  assert_says(&error, "/proc");
+  assert_says(&error, "no file can be made in the folder /proc");
   mhas_sweep_destroy(sweep);
 }
 
@@ -370,8 +464,13 @@ int main(void) {
       TEST(replicate_of_a_single_one_is_no_axis),
       TEST(file_tells_its_origin),
       TEST(long_sweep_file_is_kept_whole),
+      TEST(point_that_cannot_be_computed_has_no_parameters),
+      TEST(parameters_without_gaps_have_no_fill_value),
+      TEST(arrays_of_too_many_points_are_refused),
       TEST(large_file_has_every_point),
       TEST(existing_file_is_never_overwritten),
+      TEST(file_that_appears_meanwhile_is_not_overwritten),
+      TEST(network_file_systems_do_not_overwrite_either),
       TEST(link_to_nowhere_counts_as_existing),
       TEST(missing_folder_is_named),
       TEST(folder_that_takes_no_files_is_named),

@@ -1,5 +1,6 @@
 /* One run at a time writes a file. */
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -15,6 +16,7 @@ static pid_t start_owner(locking *take) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not leave it behind */
     mhas_error error;
     int lock = -1;
     const char taken = take(in_folder("a.h5"), &lock, &error) == MHAS_OK;
@@ -68,6 +70,20 @@ static void second_run_learns_who_writes_and_a_killed_one_leaves_no_lock(void **
 static void lock_beside_the_file_does_the_same(void **state) {
   (void)state;
   check_lock(store_lock_beside);
+}
+
+/* As Open MPI does on NFS; its own lock would meet ours. */
+static void file_that_open_mpi_locks_whole_is_locked_beside(void **state) {
+  (void)state;
+  mhas_error error;
+  int lock = -1;
+  make_file();
+  assert_int_equal(setenv("OMPI_MCA_fs_ufs_lock_algorithm", "2", 1), 0);
+  assert_int_equal(mhas_store_lock(in_folder("a.h5"), &lock, &error), MHAS_OK);
+  assert_int_equal(unsetenv("OMPI_MCA_fs_ufs_lock_algorithm"), 0);
+  assert_true(mhas_store_exists(in_folder("a.h5.lock")));
+  mhas_store_unlock(lock);
+  assert_int_equal(count_entries(test_folder), 1);
 }
 
 static void lock_is_held_within_a_process_too(void **state) {
@@ -130,6 +146,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(second_run_learns_who_writes_and_a_killed_one_leaves_no_lock),
       TEST(lock_beside_the_file_does_the_same),
+      TEST(file_that_open_mpi_locks_whole_is_locked_beside),
       TEST(lock_is_held_within_a_process_too),
       TEST(locked_file_can_be_read_and_resumed),
       TEST(locking_changes_neither_size_nor_name),

@@ -1,6 +1,7 @@
 /* Reading: a sentence for everything that is no result file, and the file while it is written. */
 #include <hdf5.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -153,6 +154,8 @@ static void killed_writer_leaves_a_file_that_opens_with_every_ended_row_right(vo
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not leave it behind */
+    (void)setenv("TMPDIR", test_folder, 1); /* what MPI leaves there goes away with the folder */
     write_and_wait(sweep, ready[1]);
   }
   (void)close(ready[1]);

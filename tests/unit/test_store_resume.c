@@ -94,7 +94,8 @@ static void another_experiment_is_named(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   must_create(in_folder("a.h5"), sweep);
-  assert_refused(in_folder("a.h5"), MEMORIZE_SWEEP, MHAS_USAGE, "experiment (probe in the file, memorize now)");
+  assert_refused(in_folder("a.h5"), MEMORIZE_SWEEP, MHAS_USAGE,
+                 "experiment (probe in the file, memorize now); write to another file with -o");
   mhas_sweep_destroy(sweep);
 }
 
@@ -110,7 +111,7 @@ static void long_values_are_shortened(void **state) {
   mhas_sweep *sweep = parse_sweep(text.data);
   must_create(in_folder("a.h5"), sweep);
   assert_refused(in_folder("a.h5"), "experiment: probe\nparameters: {samples: 4, dim: [1, 2]}\n", MHAS_USAGE,
-                 "write to another file with -o");
+                 " ... in the file, [1, 2] now); write to another file with -o");
   mhas_sweep_destroy(sweep);
   mhas_text_free(&text);
 }
