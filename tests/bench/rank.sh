@@ -7,8 +7,8 @@
 #
 # RANKS (default 2) is the team. SMALL (default SIZE, at most 2000) is the size for what takes ten times as long as the
 # rest: the singular value decompositions. The fastest of ROUNDS (default 2) counts: noise only ever adds.
-# POINT=16000 makes a whole point of that size at last (a matrix of features, its rank, fit and residual) and says what
-# memory that took.
+# POINT=16000 makes two points of that size at last (features with own and with shared contexts, their rank, fit and
+# residual; a multiple of 64) and says what memory each took.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -66,4 +66,4 @@ awk -v size="$size" -v small="$small" '
     printf "share of the speed of PDGEMM: rank %.0f %%, pdgeqrf %.0f %%\n",
       100 * 4 / 3 * size ^ 3 / best["rank " size] / gemm, 100 * 4 / 3 * size ^ 3 / best["pdgeqrf " size] / gemm
   }' "$lines"
-[ -z "${POINT:-}" ] || team "$POINT" 1 point
+[ -z "${POINT:-}" ] || { team "$POINT" 1 own; team "$POINT" 1 shared; }
