@@ -114,9 +114,9 @@ static void form_and_free(void) {
 
 /* AddressSanitizer keeps freed memory for a while, and finds by itself what was never freed. */
 #if defined(__SANITIZE_ADDRESS__)
-enum { ROUNDS = 300, ROUNDS_ALONE = 300, GROWTH_MOST = 1 << 30 };
+enum { ROUNDS = 100, ROUNDS_ALONE = 300, GROWTH_MOST = 1 << 30 };
 #else
-enum { ROUNDS = 2000, ROUNDS_ALONE = 20000, GROWTH_MOST = 1 << 20 };
+enum { ROUNDS = 400, ROUNDS_ALONE = 20000, GROWTH_MOST = 1 << 20 };
 #endif
 
 /* A communicator or a BLACS handle that stayed would end this after some thousand rounds, or show as memory. With
@@ -124,16 +124,16 @@ enum { ROUNDS = 2000, ROUNDS_ALONE = 20000, GROWTH_MOST = 1 << 20 };
 static void grids_come_and_go_without_growth(void **unused) {
   (void)unused;
   const int rounds = world_size() == 1 ? ROUNDS_ALONE : ROUNDS;
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < 50; i++) {
     form_and_free();
   }
   const long before = resident_pages();
-  for (int i = 200; i < rounds; i++) {
+  for (int i = 50; i < rounds; i++) {
     form_and_free();
   }
   const long grown = (resident_pages() - before) * sysconf(_SC_PAGESIZE);
   if (grown > GROWTH_MOST) {
-    fail_msg("%d grids left %ld bytes behind", rounds - 200, grown);
+    fail_msg("%d grids left %ld bytes behind", rounds - 50, grown);
   }
 }
 
