@@ -106,9 +106,7 @@ static void slow_decay_is_cut_where_the_singular_values_are(void **unused) {
 }
 
 /* Kahan 1966: R's diagonal falls slowly although its smallest singular value is tiny, and no pivot is ever wanted. */
-static void kahans_matrix_is_seen_through(void **unused) {
-  (void)unused;
-  enum { n = 90 };
+static matrix kahan(int64_t n) {
   matrix a = matrix_new(n, n);
   const double c = cos(1.2);
   const double s = sin(1.2);
@@ -117,6 +115,13 @@ static void kahans_matrix_is_seen_through(void **unused) {
       a.entries[i * n + j] = pow(s, (double)i) * (j == i ? 1.0 + 1e-12 * (double)(n - i) : -c);
     }
   }
+  return a;
+}
+
+static void kahans_matrix_is_seen_through(void **unused) {
+  (void)unused;
+  enum { n = 90 };
+  matrix a = kahan(n);
   assert_int_equal(matrix_rank(&a, standard(n, n)), n - 1);
   mhas_grid *grid = grid_of(16);
   mhas_cyclic dealt = matrix_deal(grid, &a);
@@ -127,6 +132,21 @@ static void kahans_matrix_is_seen_through(void **unused) {
   mhas_cyclic_free(&dealt);
   mhas_grid_destroy(grid);
   check_rank("Kahan's matrix", a, standard(n, n));
+}
+
+/* 2 % beside each of the smallest singular values that LAPACK sees. */
+static void kahans_matrix_is_cut_where_its_singular_values_are(void **unused) {
+  (void)unused;
+  enum { n = 60 };
+  matrix a = kahan(n);
+  double sigma[n];
+  assert_ok(mhas_singular_values(n, n, a.entries, sigma, error));
+  matrix_free(&a);
+  for (int64_t k = n - 1; k >= n - 3; k--) {
+    assert_true(sigma[k] > 1e-13);
+    check_rank("Kahan's matrix, just kept", kahan(n), 0.98 * sigma[k] / sigma[0]);
+    check_rank("Kahan's matrix, just cut", kahan(n), 1.02 * sigma[k] / sigma[0]);
+  }
 }
 
 /* The entries' size means nothing. */
@@ -289,6 +309,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(repeated_rows_and_columns_count_once),
     cmocka_unit_test(slow_decay_is_cut_where_the_singular_values_are),
     cmocka_unit_test(kahans_matrix_is_seen_through),
+    cmocka_unit_test(kahans_matrix_is_cut_where_its_singular_values_are),
     cmocka_unit_test(rank_does_not_change_with_scale),
     cmocka_unit_test(the_factorization_is_one_of_the_matrix),
     cmocka_unit_test(the_randomized_factorization_stops_at_the_rank),
