@@ -52,6 +52,8 @@ static inline void point_start(point *p, const char *experiment) {
     p->is_set[i] = text[0] != '=';
     if (parameter->type == MHAS_REAL) {
       p->values[i].real = strtod(text, NULL);
+    } else if (parameter->type == MHAS_TEXT) {
+      p->values[i].text = text;
     } else if (parameter->type == MHAS_INTEGER) {
       p->values[i].integer = strtoll(text, NULL, 10);
     } else if (parameter->type == MHAS_FLAG) {
@@ -87,6 +89,12 @@ static inline void point_choose(point *p, const char *name, const char *word) {
   }
   assert_non_null(p->experiment->parameters[i].choices[choice]);
   p->values[i].integer = choice;
+}
+
+static inline void point_write(point *p, const char *name, const char *text) {
+  const int i = mhas_parameter_find(p->experiment, name);
+  assert_true(i >= 0);
+  p->values[i].text = text;
 }
 
 static inline mhas_code point_proceed(void *context, mhas_error *error) {

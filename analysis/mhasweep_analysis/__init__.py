@@ -9,6 +9,6 @@ From a shell: python3 -m mhasweep_analysis.plot sweep.h5 -o sweep.png
 """
 
 from mhasweep_analysis import figures
-from mhasweep_analysis.reader import ResultError, grid, open, sweep_axes
+from mhasweep_analysis.reader import ResultError, grid, open, stored, sweep_axes
 
-__all__ = ["ResultError", "figures", "grid", "open", "sweep_axes"]
+__all__ = ["ResultError", "figures", "grid", "open", "stored", "sweep_axes"]

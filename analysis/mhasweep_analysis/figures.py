@@ -17,7 +17,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mhasweep_analysis.reader import DONE, ResultError, sweep_axes
+from mhasweep_analysis.reader import DONE, ResultError, stored, sweep_axes
 
 STYLE = {
     "font.size": 10,
@@ -95,6 +95,27 @@ def rank_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
     return axes
 
 
+def attention_maps(dataset: xr.Dataset, axes: Axes, sample: int | None = None) -> Axes:
+    """Which head looks where: the weight of every head (row) on every context row (column), of one point.
+
+    It is that of one sample, or the mean over the samples whose maps the sweep stored (`store: [attention]`). Of
+    several replicates the first is drawn.
+    """
+    maps = stored(dataset, int(dataset["point"].values[0]), "attention")
+    weights = maps.mean(0) if sample is None else maps[sample]
+    heads, context = weights.shape
+    mesh = axes.pcolormesh(np.arange(context + 1) + 0.5, np.arange(heads + 1) + 0.5, weights, cmap="viridis",
+                           vmin=min(0.0, weights.min()), vmax=weights.max(), rasterized=True)
+    of = f"mean over {len(maps)} samples" if sample is None else f"sample {sample}"
+    axes.figure.colorbar(mesh, ax=axes, label=f"attention weight, {of}")
+    axes.set_xlabel("context row")
+    axes.set_ylabel("head")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
+    axes.grid(False)
+    return axes
+
+
 class Kind(NamedTuple):
     """A figure: what draws a panel of it, of which experiment and result, and the axes that a panel shows itself."""
 
@@ -107,6 +128,7 @@ class Kind(NamedTuple):
 FIGURES = {
     "accuracy_against_heads": Kind(accuracy_against_heads, "memorize", "accuracy", ("heads", "samples", "replicate")),
     "rank_against_heads": Kind(rank_against_heads, "probe", "rank", ("heads", "context", "replicate")),
+    "attention_maps": Kind(attention_maps, "memorize", "parameters", ("replicate",)),
 }
 
 

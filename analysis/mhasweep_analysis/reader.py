@@ -9,6 +9,7 @@ from pathlib import Path
 # so reading needs none. HDF5 looks at this once, when it is loaded.
 os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 
+import h5py
 import numpy as np
 import xarray as xr
 
@@ -79,6 +80,21 @@ def grid(dataset: xr.Dataset) -> xr.Dataset:
     # An axis becomes a dimension; the other parameters stay as they are, one value per point.
     with np.errstate(invalid="ignore"):  # xarray first fills integers with a NaN cast to integer, then with the values
         return dataset.drop_vars("point", errors="ignore").set_index(point=axes).unstack("point")
+
+
+def stored(dataset: xr.Dataset, point: int, name: str) -> np.ndarray:
+    """The array `name` that the sweep stored of a point (`store: [weights, data, z, attention]`).
+
+    Raises ResultError if the file holds none.
+    """
+    path = dataset.attrs["path"]
+    try:
+        with h5py.File(path, "r") as file:
+            if f"stored/{point}/{name}" not in file:
+                raise ResultError(f"{path}: holds no {name} of point {point}; the sweep file has to ask for it (store:)")
+            return file[f"stored/{point}/{name}"][()]
+    except OSError as error:
+        raise ResultError(f"{path}: cannot be read as an HDF5 file ({error})") from error
 
 
 def _decode(variable: xr.Variable, done: np.ndarray) -> xr.Variable:

@@ -121,8 +121,33 @@ typedef enum mhas_stream {
   MHAS_STREAM_DECODER_BIAS = 11,
   MHAS_STREAM_SHUFFLE = 12,
   MHAS_STREAM_SAMPLE = 13,
-  MHAS_STREAM_SKETCH = 32,
-  MHAS_STREAM_START = 33 /* of iterations for singular values */
+  /* of where data come from: */
+  MHAS_STREAM_BAG = 32,
+  MHAS_STREAM_PATCHES = 33,
+  MHAS_STREAM_PATCHES_BIAS = 34,
+  MHAS_STREAM_CLS = 35,
+  MHAS_STREAM_POSITIONS = 36,
+  MHAS_STREAM_STAGE_QUERY = 37,
+  MHAS_STREAM_STAGE_KEY = 38,
+  MHAS_STREAM_STAGE_VALUE = 39,
+  MHAS_STREAM_STAGE_OUT = 40,
+  MHAS_STREAM_STAGE_MLP_IN = 41,
+  MHAS_STREAM_STAGE_MLP_OUT = 42,
+  /* of the search for dependent queries: */
+  MHAS_STREAM_ORDER = 48,
+  MHAS_STREAM_PROJECTION = 49,
+  /* of the construction: */
+  MHAS_STREAM_TARGET = 60,   /* attention patterns */
+  MHAS_STREAM_SATURATE = 61, /* directions of saturation */
+  /* of trainings with noise, and of composing: */
+  MHAS_STREAM_DROPOUT = 80,
+  MHAS_STREAM_QUERY_NOISE = 81,
+  MHAS_STREAM_LABEL_NOISE = 82,   /* which labels */
+  MHAS_STREAM_LABEL_INSTEAD = 83, /* the labels put in their place */
+  MHAS_STREAM_COMPOSE = 96,       /* the first of 14: one for each composing array, in the order of mhas_slice */
+  /* of the algebra of teams: */
+  MHAS_STREAM_SKETCH = 112,
+  MHAS_STREAM_START = 113 /* of iterations for singular values */
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

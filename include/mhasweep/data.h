@@ -36,6 +36,11 @@ void mhas_data_queries(const mhas_data_shape *shape, mhas_random random, int64_t
 /* Labels first .. first + count - 1 into y (count): label t is number t of its stream. A class is a whole number. */
 void mhas_data_labels(const mhas_data_shape *shape, mhas_random random, int64_t first, int64_t count, double *y);
 
+/* Of labels first .. first + count - 1 in y (count), each with chance `share` gives way to a new random label, which
+ * may be the same again. */
+void mhas_data_label_noise(const mhas_data_shape *shape, mhas_random random, double share, int64_t first, int64_t count,
+                           double *y);
+
 /* ---- a training set in memory ---- */
 
 typedef enum mhas_precision { MHAS_FLOAT32, MHAS_FLOAT64 } mhas_precision;
@@ -63,7 +68,7 @@ void mhas_samples_put_queries(mhas_samples *samples, int64_t first, int64_t coun
 void mhas_samples_get_contexts(const mhas_samples *samples, double *E);
 void mhas_samples_get_queries(const mhas_samples *samples, double *e);
 
-/* Draws samples first .. first + count - 1; a shared context comes with the first of all. */
+/* Draws synthetic samples first .. first + count - 1: mhas_samples_read (source.h) from a source of this shape. */
 mhas_code mhas_samples_draw(mhas_samples *samples, mhas_random random, int64_t first, int64_t count, mhas_error *error);
 
 #endif

@@ -18,13 +18,17 @@ typedef enum mhas_type {
   MHAS_INTEGER,
   MHAS_REAL,
   MHAS_CHOICE, /* one of a list of words; its value is the word's place in the list */
-  MHAS_FLAG    /* true or false; 1 or 0 */
+  MHAS_FLAG,   /* true or false; 1 or 0 */
+  MHAS_TEXT    /* any words, such as the path of a file; for parameters only */
 } mhas_type;
 
-/* A value of any type: `real` for MHAS_REAL, `integer` for all others. */
+enum { MHAS_TEXT_MOST = 255 }; /* bytes of a MHAS_TEXT */
+
+/* A value of any type: `real` for MHAS_REAL, `text` for MHAS_TEXT, `integer` for all others. */
 typedef union mhas_value {
   int64_t integer;
   double real;
+  const char *text; /* NUL-terminated UTF-8 without control characters; lives as long as the sweep */
 } mhas_value;
 
 typedef struct mhas_parameter {
@@ -57,7 +61,9 @@ typedef enum mhas_store_flag {
   MHAS_STORE_SPECTRUM = 2,
   MHAS_STORE_WEIGHTS = 4,
   MHAS_STORE_DATA = 8,
-  MHAS_STORE_Z = 16
+  MHAS_STORE_Z = 16,
+  MHAS_STORE_ATTENTION = 32,
+  MHAS_STORE_ARRAYS = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z | MHAS_STORE_ATTENTION
 } mhas_store_flag;
 
 /* ---- one point --------------------------------------------------------- */
@@ -69,16 +75,17 @@ typedef struct mhas_point {
 
 /* What a point is expected to take; estimates may be rough, but never depend on anything but the point. */
 typedef struct mhas_cost {
-  double flops;     /* floating-point operations */
-  double bytes;     /* peak memory */
-  int64_t records;  /* the most entries that its curves can get */
-  int64_t spectrum; /* the number of its singular values; 0 if it has none */
+  double flops;      /* floating-point operations */
+  double bytes;      /* peak memory */
+  int64_t records;   /* the most entries that its curves can get */
+  int64_t spectrum;  /* the number of its singular values; 0 if it has none */
+  double parameters; /* trainable numbers of its model; 0 if it has none */
 } mhas_cost;
 
-/* An array of `store: weights | data | z`, doubles in C order. */
-enum { MHAS_ARRAY_RANK = 4, MHAS_ARRAYS_MOST = 24 };
+/* An array of `store: weights | data | z | attention`, doubles in C order. */
+enum { MHAS_ARRAY_RANK = 4, MHAS_ARRAYS_MOST = 48 };
 typedef struct mhas_array {
-  const char *name; /* E, e, y, W_Q, W_K, W_V, W_O, Z ... */
+  const char *name; /* E, e, y, W_Q, W_K, W_V, W_O, Z, attention ... */
   mhas_store_flag flag;
   int rank;
   int64_t shape[MHAS_ARRAY_RANK];
@@ -107,9 +114,47 @@ typedef struct mhas_task {
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
+  /*
+   * Only for a search: the point's values with the searched parameter at `size`, and with it all that is an expression
+   * of it. MHAS_USAGE if one of them cannot take its value then.
+   */
+  mhas_code (*at)(void *at_context, int64_t size, mhas_value *values, mhas_error *error);
+  void *at_context;
 } mhas_task;
 
-typedef struct mhas_experiment {
+/* ---- searches ---------------------------------------------------------- */
+
+/*
+ * What an experiment knows about a search for the largest value of one of its parameters, an integer that counts what
+ * gets harder the more there is of it.
+ */
+typedef struct mhas_searchable {
+  const char *parameter;
+  /*
+   * A guess at the answer of the search with `result` in its condition, from less work than trials take; 0 if there is
+   * none to be had. It need not be right: trials at it and beyond it decide. `flops`: operations done. May be NULL.
+   */
+  mhas_code (*guess)(const mhas_task *task, int result, int64_t *guess, double *flops, mhas_error *error);
+  /* The largest guess that can come, for the cost; 0 if `guess` has none for these values. */
+  int64_t (*guess_most)(const mhas_value *values);
+} mhas_searchable;
+
+typedef enum mhas_relation { MHAS_AT_LEAST, MHAS_ABOVE, MHAS_AT_MOST, MHAS_BELOW, MHAS_EQUAL } mhas_relation;
+enum { MHAS_RELATIONS = 5 };
+extern const char *const mhas_relation_signs[MHAS_RELATIONS]; /* >=, > ... */
+
+/* The search of a sweep: the largest value of a parameter, from .. to, for which a result keeps a condition. */
+typedef struct mhas_search {
+  int parameter, result;
+  mhas_relation relation;
+  bool bound_is_parameter; /* the result is compared with the searched parameter */
+  double bound;            /* else with this */
+  int64_t from, to;
+  int64_t tolerance; /* the answer may be less than the largest by tolerance - 1 */
+} mhas_search;
+
+typedef struct mhas_experiment mhas_experiment;
+struct mhas_experiment {
   const char *name;
   const char *title;   /* one line */
   const char *summary; /* a paragraph */
@@ -124,6 +169,10 @@ typedef struct mhas_experiment {
 
   /* Rules that involve several parameters. NULL if there are none. Fails with MHAS_USAGE and the reason. */
   mhas_code (*check)(const mhas_value *values, mhas_error *error);
+  /* Looks through the files that the point reads, from end to end. Rank 0 calls it for every point before a result
+   * file is made, so it has to be quick where it has looked already. NULL if there are none. Fails with MHAS_USAGE and
+   * the reason. */
+  mhas_code (*inspect)(const mhas_value *values, mhas_error *error);
   mhas_cost (*cost)(const mhas_value *values);
   /* The arrays of this point for the wanted flags: fills at most MHAS_ARRAYS_MOST, returns how many. NULL if it has
    * none. */
@@ -134,7 +183,30 @@ typedef struct mhas_experiment {
    * gives the same bits.
    */
   mhas_code (*run)(const mhas_task *task, mhas_row *row, mhas_error *error);
-} mhas_experiment;
+  const mhas_searchable *searchable; /* NULL: there is nothing to search for */
+
+  /* Set by mhas_searching_create only. */
+  const mhas_experiment *base;
+  const mhas_search *search;
+};
+
+/* What a point costs, and one point run: also where the experiment is one that searches. */
+mhas_cost mhas_experiment_cost(const mhas_experiment *experiment, const mhas_value *values);
+mhas_code mhas_experiment_run(const mhas_experiment *experiment, const mhas_task *task, mhas_row *row,
+                              mhas_error *error);
+
+/*
+ * `base` as an experiment whose every point is a search: its parameters, and its results and curves at the value that
+ * was found (at the smallest if none holds), with the result `capacity` and the curves `trial_<parameter>` and
+ * `trial_value`, one entry for each trial in the order in which they were made. It keeps no arrays.
+ *
+ * Found by bracketing (doubling from the smallest value) and bisection, or around a guess of the experiment's. The
+ * condition is taken to hold for all smaller values where it holds for one: what is found is a value that holds, such
+ * that one at most `tolerance` above it does not. The caller destroys *made; `base` outlives it.
+ */
+mhas_code mhas_searching_create(const mhas_experiment *base, const mhas_search *search, mhas_experiment **made,
+                                mhas_error *error);
+void mhas_searching_destroy(mhas_experiment *made); /* NULL is fine */
 
 /* All experiments, in the order users should meet them; *count of them. */
 const mhas_experiment *const *mhas_experiments(int *count);

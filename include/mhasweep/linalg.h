@@ -62,6 +62,38 @@ mhas_code mhas_least_squares(int64_t rows, int64_t columns, int64_t outputs, con
 double mhas_least_squares_flops(int64_t rows, int64_t columns, int64_t outputs);
 double mhas_least_squares_bytes(int64_t rows, int64_t columns, int64_t outputs);
 
+/*
+ * The best approximation of a (rows x columns) by a product left right^T of a rank of at most `rank` (Eckart and Young
+ * 1936): left is rows x rank, right is columns x rank, and the singular values are shared evenly between the two.
+ * Columns beyond min(rows, columns) are zero.
+ */
+mhas_code mhas_low_rank(int64_t rows, int64_t columns, int64_t rank, const double *a, double *left, double *right,
+                        mhas_error *error);
+
+/* ---- which rows are independent ---------------------------------------------- */
+
+/* Fills in `count` rows of a matrix from number `first` on. */
+typedef mhas_code mhas_rows_source(void *context, int64_t first, int64_t count, double *rows, mhas_error *error);
+
+/*
+ * How many of the first `most` rows are linearly independent: the number of the first row that is, to rounding, a
+ * combination of those before it. One Householder QR of the rows in their order, which ends at that row; rows are asked
+ * for once, in order, and there are never more than `columns` of them. The distance of a row from the span of those
+ * before it counts as rounding up to mhas_rank_tolerance times the Frobenius norm of all so far.
+ */
+mhas_code mhas_independent_rows(int64_t most, int64_t columns, mhas_rows_source *source, void *context,
+                                int64_t *independent, double *flops, mhas_error *error);
+
+/*
+ * The ranks of growing leading blocks of a (rows x columns): ranks[i] is that of the first row_ends[i] rows and
+ * column_ends[i] columns; both must not descend. Distances from a span of at most `rounding` count as zero. One QR for
+ * all blocks: new columns are eliminated against the triangle of the rows that were found independent, and what is left
+ * of the others is factored with pivoting (DTPQRT, DGEQP3).
+ */
+mhas_code mhas_nested_ranks(int64_t rows, int64_t columns, const double *a, int64_t blocks, const int64_t *row_ends,
+                            const int64_t *column_ends, double rounding, int64_t *ranks, mhas_error *error);
+double mhas_nested_ranks_bytes(int64_t rows, int64_t columns); /* that it allocates meanwhile */
+
 /* ---- grids: a team of ranks as rows and columns ------------------------------- */
 
 /*

@@ -31,9 +31,9 @@ mhas_code mhas_sweep_parse(const char *name, const char *text, size_t length, co
 void mhas_sweep_destroy(mhas_sweep *sweep); /* NULL is fine */
 
 /* Everything below stays owned by the sweep. */
-const mhas_experiment *mhas_sweep_experiment(const mhas_sweep *sweep);
-const char *mhas_sweep_text(const mhas_sweep *sweep);      /* the YAML as it was read */
-const char *mhas_sweep_overrides(const mhas_sweep *sweep); /* the --set words, a line each */
+const mhas_experiment *mhas_sweep_experiment(const mhas_sweep *sweep); /* with a `search`, one that searches */
+const char *mhas_sweep_text(const mhas_sweep *sweep);                  /* the YAML as it was read */
+const char *mhas_sweep_overrides(const mhas_sweep *sweep);             /* the --set words, a line each */
 uint64_t mhas_sweep_seed(const mhas_sweep *sweep);
 unsigned mhas_sweep_store(const mhas_sweep *sweep); /* mhas_store_flag bits */
 const mhas_limits *mhas_sweep_limits(const mhas_sweep *sweep);
@@ -45,6 +45,8 @@ bool mhas_sweep_is_axis(const mhas_sweep *sweep,
  * values 0 and 1 are its ends. */
 int64_t mhas_sweep_axis_length(const mhas_sweep *sweep, int parameter);
 mhas_value mhas_sweep_axis_value(const mhas_sweep *sweep, int parameter, int64_t index);
+/* Bytes of the longest among the values of a MHAS_TEXT, at least 1. */
+size_t mhas_sweep_text_width(const mhas_sweep *sweep, int parameter);
 /* Is it given by an expression over at least one axis? */
 bool mhas_sweep_is_derived(const mhas_sweep *sweep, int parameter);
 
@@ -64,6 +66,15 @@ int64_t mhas_sweep_grid_count(const mhas_sweep *sweep);
  */
 mhas_code mhas_sweep_point(mhas_sweep *sweep, int64_t index, mhas_value *values, int64_t *replicate, bool *included,
                            mhas_error *error);
+
+/*
+ * For a sweep whose experiment searches: the values of grid point `index`, which is one, with `size` for the searched
+ * parameter (mhas_sweep_point gives it the most that the search may try). MHAS_USAGE as there.
+ */
+mhas_code mhas_sweep_point_at(mhas_sweep *sweep, int64_t index, int64_t size, mhas_value *values, mhas_error *error);
+
+/* Writes the condition of a search, e.g. accuracy >= 0.999. */
+void mhas_search_format(const mhas_experiment *searching, mhas_text *text);
 
 /* ---- rows: the points that `where` keeps, numbered 0, 1, 2 ... in grid order ---- */
 
@@ -86,7 +97,8 @@ typedef struct mhas_plan {
   double bytes_most;    /* memory of the largest point */
   int64_t records_most; /* longest curves */
   int64_t spectrum_most;
-  double file_bytes; /* estimated size of the result file */
+  double parameters_least, parameters_most; /* of the smallest and the largest model; 0 if there are none */
+  double file_bytes;                        /* estimated size of the result file */
 } mhas_plan;
 
 /* Exact up to about a million points (or with exact = true, always); otherwise within a second from an even sample. */

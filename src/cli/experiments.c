@@ -20,6 +20,7 @@ static const char *type_name(mhas_type type) {
     case MHAS_REAL: return "real";
     case MHAS_CHOICE: return "choice";
     case MHAS_FLAG: return "flag";
+    case MHAS_TEXT: return "text";
   }
   return "";
 }
@@ -48,6 +49,7 @@ static void append_range(const mhas_parameter *parameter, mhas_text *text) {
       }
       return;
     case MHAS_FLAG: mhas_text_append(text, "true | false"); return;
+    case MHAS_TEXT: mhas_text_append(text, "at most %d bytes", MHAS_TEXT_MOST); return;
     case MHAS_CHOICE:
       for (int i = 0; parameter->choices[i] != NULL; i++) {
         mhas_text_append(text, "%s%s", i == 0 ? "" : " | ", parameter->choices[i]);
@@ -64,7 +66,7 @@ static void append_facts(const mhas_parameter *parameter, mhas_text *text) {
   }
   mhas_text_append(text, ", ");
   append_range(parameter, text);
-  mhas_text_append(text, ", default %s", parameter->fallback);
+  mhas_text_append(text, ", default %s", parameter->fallback[0] == '\0' ? "\"\"" : parameter->fallback);
 }
 
 /* A table of six columns would leave no room for the meaning, so each parameter has it under its facts. */
@@ -118,12 +120,30 @@ static mhas_code print_curves(const mhas_experiment *experiment, mhas_error *err
   return cli_table_print(&table, 2, error);
 }
 
+static void print_search(const mhas_experiment *experiment) {
+  if (experiment->searchable == NULL) {
+    return;
+  }
+  const char *name = experiment->searchable->parameter;
+  mhas_text text = {0};
+  mhas_text_append(&text,
+                   "the largest %s for which a result keeps a condition can be searched for (search: {parameter: %s, "
+                   "until: \"RESULT >= NUMBER\", to: N}); that adds the result capacity and the curves trial_%s and "
+                   "trial_value",
+                   name, name, name);
+  (void)printf("\nSearch:\n");
+  cli_print_wrapped(mhas_text_string(&text), 2, cli_width());
+  mhas_text_free(&text);
+}
+
 static mhas_code print_one(const mhas_experiment *experiment, mhas_error *error) {
   (void)printf("%s: %s\n\n", experiment->name, experiment->title);
   cli_print_wrapped(experiment->summary, 0, cli_width());
   MHAS_TRY(print_parameters(experiment, error));
   MHAS_TRY(print_results(experiment, error));
-  return print_curves(experiment, error);
+  MHAS_TRY(print_curves(experiment, error));
+  print_search(experiment);
+  return MHAS_OK;
 }
 
 static mhas_code print_list(const mhas_experiment *const *experiments, int count, mhas_error *error) {
@@ -142,7 +162,7 @@ static mhas_code print_list(const mhas_experiment *const *experiments, int count
 /* A default in its own type; an expression ("= ...") stays a text. */
 static json_t *default_json(const mhas_parameter *parameter) {
   const char *word = parameter->fallback;
-  if (word[0] == '=' || parameter->type == MHAS_CHOICE) {
+  if (word[0] == '=' || parameter->type == MHAS_CHOICE || parameter->type == MHAS_TEXT) {
     return json_string(word);
   }
   if (parameter->type == MHAS_FLAG) {
@@ -167,7 +187,7 @@ static json_t *parameter_json(const mhas_parameter *parameter, bool *failed) {
   cli_json_put(object, "default", default_json(parameter), failed);
   if (parameter->type == MHAS_CHOICE) {
     cli_json_put(object, "choices", choices_json(parameter, failed), failed);
-  } else if (parameter->type != MHAS_FLAG) {
+  } else if (parameter->type == MHAS_INTEGER || parameter->type == MHAS_REAL) {
     const bool open = parameter->least == DBL_TRUE_MIN;
     cli_json_put(object, open ? "greater_than" : "least", cli_json_number(open ? 0.0 : parameter->least), failed);
     cli_json_put(object, "most", cli_json_number(parameter->most), failed);
@@ -214,6 +234,8 @@ static json_t *experiment_json(const mhas_experiment *experiment, bool *failed) 
     *failed |= json_array_append_new(curves, curve_json(&experiment->curves[i], failed)) != 0;
   }
   cli_json_put(object, "curves", curves, failed);
+  cli_json_put(object, "searchable",
+               experiment->searchable == NULL ? json_null() : json_string(experiment->searchable->parameter), failed);
   return object;
 }
 

@@ -88,11 +88,56 @@ static void print_points(const plan_estimate *self) {
   }
 }
 
+static void print_search(const plan_estimate *self) {
+  const mhas_experiment *experiment = mhas_sweep_experiment(self->sweep);
+  const mhas_search *search = experiment->search;
+  if (search == NULL) {
+    return;
+  }
+  mhas_text condition = {0};
+  mhas_search_format(experiment, &condition);
+  line("search",
+       "each point finds the largest %s from %" PRId64 " to %" PRId64 " with %s; work and time below are upper bounds",
+       experiment->parameters[search->parameter].name, search->from, search->to, mhas_text_string(&condition));
+  mhas_text_free(&condition);
+}
+
+static json_t *search_json(const plan_estimate *self, bool *failed) {
+  const mhas_experiment *experiment = mhas_sweep_experiment(self->sweep);
+  const mhas_search *search = experiment->search;
+  if (search == NULL) {
+    return json_null();
+  }
+  mhas_text condition = {0};
+  json_t *object = json_object();
+  mhas_search_format(experiment, &condition);
+  cli_json_put(object, "parameter", json_string(experiment->parameters[search->parameter].name), failed);
+  cli_json_put(object, "until", json_string(mhas_text_string(&condition)), failed);
+  cli_json_put(object, "from", json_integer(search->from), failed);
+  cli_json_put(object, "to", json_integer(search->to), failed);
+  cli_json_put(object, "tolerance", json_integer(search->tolerance), failed);
+  *failed |= condition.failed;
+  mhas_text_free(&condition);
+  return object;
+}
+
 static void print_work(const plan_estimate *self) {
   char all[MHAS_HUMAN_LENGTH];
   char most[MHAS_HUMAN_LENGTH];
   line("work", "%s%sFLOP in all, the costliest point %sFLOP", about(self), mhas_human_count(self->plan.flops, all),
        mhas_human_count(self->plan.flops_most, most));
+}
+
+static void print_model(const plan_estimate *self) {
+  const mhas_plan *plan = &self->plan;
+  if (plan->parameters_most == 0.0) {
+    return;
+  }
+  if (plan->parameters_least == plan->parameters_most) {
+    line("model", "%s%.0f parameters in every point", about(self), plan->parameters_most);
+  } else {
+    line("model", "%s%.0f to %.0f parameters", about(self), plan->parameters_least, plan->parameters_most);
+  }
 }
 
 static void print_memory(const plan_estimate *self) {
@@ -146,7 +191,9 @@ mhas_code plan_print(const plan_estimate *self, mhas_error *error) {
     (void)printf("No point is left to run.\n");
     return MHAS_OK;
   }
+  print_search(self);
   print_work(self);
+  print_model(self);
   print_memory(self);
   char human[MHAS_HUMAN_LENGTH];
   line("file", "about %s", mhas_human_bytes(self->plan.file_bytes, human));
@@ -163,6 +210,7 @@ static json_t *value_json(const mhas_parameter *parameter, mhas_value value) {
     case MHAS_REAL: return json_real(value.real);
     case MHAS_CHOICE: return json_string(parameter->choices[value.integer]);
     case MHAS_FLAG: return json_boolean(value.integer != 0);
+    case MHAS_TEXT: return json_string(value.text);
   }
   return NULL;
 }
@@ -206,8 +254,11 @@ mhas_code plan_print_json(const plan_estimate *self, mhas_error *error) {
   cli_json_put(object, "exact", json_boolean(plan->exact), &failed);
   cli_json_put(object, "axes", axes, &failed);
   cli_json_put(object, "replicates", json_integer(mhas_sweep_replicates(self->sweep)), &failed);
+  cli_json_put(object, "search", search_json(self, &failed), &failed);
   cli_json_put(object, "flops", cli_json_number(plan->flops), &failed);
   cli_json_put(object, "flops_most", cli_json_number(plan->flops_most), &failed);
+  cli_json_put(object, "parameters_least", cli_json_number(plan->parameters_least), &failed);
+  cli_json_put(object, "parameters_most", cli_json_number(plan->parameters_most), &failed);
   cli_json_put(object, "bytes_most", cli_json_number(plan->bytes_most), &failed);
   cli_json_put(object, "memory_per_rank", cli_json_number(mhas_sweep_limits(self->sweep)->memory_per_rank), &failed);
   cli_json_put(object, "file_bytes", cli_json_number(plan->file_bytes), &failed);

@@ -1,5 +1,5 @@
 /* A training set in memory, in single or double precision. */
-#include "mhasweep/data.h"
+#include "mhasweep/source.h"
 
 size_t mhas_precision_size(mhas_precision precision) {
   return precision == MHAS_FLOAT32 ? sizeof(float) : sizeof(double);
@@ -67,20 +67,39 @@ void mhas_samples_get_queries(const mhas_samples *samples, double *e) {
   get(samples->precision, samples->queries, samples->shape.samples * samples->shape.dim, e);
 }
 
-mhas_code mhas_samples_draw(mhas_samples *samples, mhas_random random, int64_t first, int64_t count,
+mhas_code mhas_samples_read(mhas_samples *samples, mhas_source *source, int64_t first, int64_t count,
                             mhas_error *error) {
   const mhas_data_shape *shape = &samples->shape;
-  double *one = NULL; /* a context or a query in double, before it is rounded */
-  MHAS_TRY(mhas_alloc(&one, (size_t)(shape->context * shape->dim), sizeof *one, "a context", error));
-  for (int64_t t = first; t < first + count; t++) {
-    if (!shape->shared || t == 0) {
-      mhas_data_contexts(shape, random, t, 1, one);
-      mhas_samples_put_contexts(samples, t, 1, one);
-    }
-    mhas_data_queries(shape, random, t, 1, one);
-    mhas_samples_put_queries(samples, t, 1, one);
+  double *E = NULL; /* a context and a query in double, before they are rounded */
+  double *e = NULL;
+  mhas_code code = mhas_alloc(&E, (size_t)(shape->context * shape->dim), sizeof *E, "a context", error);
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&e, (size_t)shape->dim, sizeof *e, "a query", error);
   }
-  mhas_data_labels(shape, random, first, count, samples->labels + first);
-  mhas_free(one);
-  return MHAS_OK;
+  for (int64_t t = first; code == MHAS_OK && t < first + count; t++) {
+    const bool has_context = !shape->shared || t == 0;
+    code = mhas_source_read(source, t, 1, has_context ? E : NULL, e, error);
+    if (code == MHAS_OK && has_context) {
+      mhas_samples_put_contexts(samples, t, 1, E);
+    }
+    if (code == MHAS_OK) {
+      mhas_samples_put_queries(samples, t, 1, e);
+    }
+  }
+  if (code == MHAS_OK) {
+    mhas_source_labels(source, first, count, samples->labels + first);
+  }
+  mhas_free(e);
+  mhas_free(E);
+  return code;
+}
+
+mhas_code mhas_samples_draw(mhas_samples *samples, mhas_random random, int64_t first, int64_t count,
+                            mhas_error *error) {
+  const mhas_source_shape shape = {.data = samples->shape, .kind = MHAS_SYNTHETIC, .path = ""};
+  mhas_source *source = NULL;
+  MHAS_TRY(mhas_source_open(&shape, random, &source, error));
+  const mhas_code code = mhas_samples_read(samples, source, first, count, error);
+  mhas_source_close(source);
+  return code;
 }

@@ -7,6 +7,7 @@
 static const mhas_experiment *const experiments[] = {
     &mhas_experiment_probe,
     &mhas_experiment_memorize,
+    &mhas_experiment_assumptions,
 };
 
 const mhas_experiment *const *mhas_experiments(int *count) {

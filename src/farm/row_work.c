@@ -26,7 +26,7 @@ mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_st
   mhas_row *row = &made->row;
   row->record_capacity = mhas_store_record_capacity(store);
   row->spectrum_capacity = mhas_store_spectrum_capacity(store);
-  if ((wanted & (MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z)) != 0) {
+  if ((wanted & MHAS_STORE_ARRAYS) != 0) {
     row->keep = mhas_store_keep_array;
     row->keep_context = &made->keep;
   }
@@ -83,7 +83,7 @@ static mhas_code proceed(void *context, mhas_error *error) {
 
 static mhas_code check_memory(const mhas_row_work *work, mhas_error *error) {
   const double most = mhas_sweep_limits(work->sweep)->memory_per_rank;
-  const double needed = work->experiment->cost(work->values).bytes;
+  const double needed = mhas_experiment_cost(work->experiment, work->values).bytes;
   if (needed > most) {
     char need[MHAS_HUMAN_LENGTH];
     char have[MHAS_HUMAN_LENGTH];
@@ -93,14 +93,25 @@ static mhas_code check_memory(const mhas_row_work *work, mhas_error *error) {
   return MHAS_OK;
 }
 
+/* For a search: the values of the point with another size. */
+typedef struct grid_point {
+  mhas_sweep *sweep;
+  int64_t index;
+} grid_point;
+
+static mhas_code values_at(void *context, int64_t size, mhas_value *values, mhas_error *error) {
+  const grid_point *point = context;
+  return mhas_sweep_point_at(point->sweep, point->index, size, values, error);
+}
+
 /* Computes one row into work->row. */
 static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowance *allowed, mhas_error *error) {
+  grid_point point = {.sweep = work->sweep, .index = mhas_rows_grid_index(work->rows, row_number)};
   mhas_row_clear(work->experiment, &work->row);
   work->keep.row = row_number;
   int64_t replicate = 0;
   bool included = false;
-  MHAS_TRY(mhas_sweep_point(work->sweep, mhas_rows_grid_index(work->rows, row_number), work->values, &replicate,
-                            &included, error));
+  MHAS_TRY(mhas_sweep_point(work->sweep, point.index, work->values, &replicate, &included, error));
   MHAS_TRY(check_memory(work, error));
   const mhas_task task = {
       .point = {.values = work->values,
@@ -108,8 +119,10 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowa
       .store = mhas_sweep_store(work->sweep),
       .proceed = proceed,
       .context = (void *)allowed,
+      .at = values_at,
+      .at_context = &point,
   };
-  return work->experiment->run(&task, &work->row, error);
+  return mhas_experiment_run(work->experiment, &task, &work->row, error);
 }
 
 /* Runs one row and puts how it ended into the file. Fails only if the run as a whole is broken. */

@@ -122,6 +122,28 @@ static mhas_code refuse_existing(const char *path, mhas_error *error) {
                    path, tally.done, tally.failed, tally.pending + tally.running);
 }
 
+/* What the points read is looked at before anything is computed or written. */
+static mhas_code inspect_inputs(sweep_run *run, mhas_error *error) {
+  const mhas_experiment *experiment = mhas_sweep_experiment(run->sweep);
+  const int64_t count = mhas_rows_count(run->rows);
+  mhas_value *values = NULL;
+  if (experiment->inspect == NULL) {
+    return MHAS_OK;
+  }
+  MHAS_TRY(mhas_alloc(&values, (size_t)experiment->parameter_count, sizeof *values, "a point's values", error));
+  mhas_code code = MHAS_OK;
+  for (int64_t row = 0; code == MHAS_OK && row < count; row++) {
+    int64_t replicate = 0;
+    bool included = false;
+    const int64_t index = mhas_rows_grid_index(run->rows, row);
+    if (mhas_sweep_point(run->sweep, index, values, &replicate, &included, NULL) == MHAS_OK) {
+      code = experiment->inspect(values, error);
+    }
+  }
+  mhas_free(values);
+  return code;
+}
+
 static mhas_code create_file(sweep_run *run, mhas_error *error) {
   char mpi_library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -166,7 +188,8 @@ static mhas_code list_todo(sweep_run *run, const uint8_t *status, mhas_error *er
     const bool known = mhas_sweep_point(run->sweep, mhas_rows_grid_index(run->rows, row), values, &replicate, &included,
                                         NULL) == MHAS_OK;
     run->todo[run->todo_count] = row;
-    run->flops[run->todo_count] = known ? (float)experiment->cost(values).flops : 0.0F; /* else it will fail at once */
+    run->flops[run->todo_count] =
+        known ? (float)mhas_experiment_cost(experiment, values).flops : 0.0F; /* else it will fail at once */
     run->todo_count++;
   }
   mhas_free(values);
@@ -178,10 +201,11 @@ static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
   const mhas_run_options *options = run->options;
   const char *path = run->path.data;
   uint8_t *status = NULL;
+  if (mhas_store_exists(path) && !options->resume) {
+    return refuse_existing(path, error);
+  }
+  MHAS_TRY(inspect_inputs(run, error));
   if (mhas_store_exists(path)) {
-    if (!options->resume) {
-      return refuse_existing(path, error);
-    }
     MHAS_TRY(mhas_store_lock(path, &run->lock, error));
     MHAS_TRY(mhas_store_resume(path, run->sweep, mhas_rows_count(run->rows), options->retry_failed, &status, error));
   } else {

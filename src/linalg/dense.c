@@ -19,8 +19,7 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* ---- what both solvers need -------------------------------------------------- */
 
-/* LAPACK may loop for ever on NaN, or return numbers that look fine. */
-static mhas_code check_finite(const char *what, int64_t rows, int64_t columns, const double *a, mhas_error *error) {
+mhas_code mhas_check_finite(const char *what, int64_t rows, int64_t columns, const double *a, mhas_error *error) {
   for (int64_t i = 0; i < rows; i++) {
     for (int64_t j = 0; j < columns; j++) {
       if (!isfinite(a[i * columns + j])) {
@@ -48,8 +47,7 @@ static void transpose(int64_t rows, int64_t columns, const double *a, double *ou
   }
 }
 
-/* LAPACK answers a workspace query in a double, which may be rounded down or be too large for the int that it takes. */
-static mhas_code workspace(double asked, int *length, double **work, mhas_error *error) {
+mhas_code mhas_lapack_workspace(double asked, int *length, double **work, mhas_error *error) {
   const double padded = ceil(asked * (1.0 + 2.0 * DBL_EPSILON));
   if (!(padded < INT_MAX)) {
     return mhas_fail(error, MHAS_LIMIT, "LAPACK needs a workspace of %.3g numbers, beyond its 32-bit integers", asked);
@@ -58,7 +56,7 @@ static mhas_code workspace(double asked, int *length, double **work, mhas_error 
   return mhas_alloc(work, (size_t)*length, sizeof(double), "the workspace of LAPACK", error);
 }
 
-static mhas_code read_info(const char *routine, int info, bool *converged, mhas_error *error) {
+mhas_code mhas_lapack_info(const char *routine, int info, bool *converged, mhas_error *error) {
   *converged = info <= 0;
   if (info < 0) {
     return mhas_fail(error, MHAS_INTERNAL, "%s refused its argument %d", routine, -info);
@@ -93,7 +91,7 @@ mhas_code mhas_singular_values_by(mhas_svd_method method, int64_t rows, int64_t 
   int n = 0;
   MHAS_TRY(mhas_narrow(columns, "the number of columns of the matrix", &m, error));
   MHAS_TRY(mhas_narrow(rows, "the number of rows of the matrix", &n, error));
-  MHAS_TRY(check_finite("the matrix", rows, columns, a, error));
+  MHAS_TRY(mhas_check_finite("the matrix", rows, columns, a, error));
 
   const char *routine = method == MHAS_SVD_DIVIDE ? "DGESDD" : "DGESVD";
   double *copy = NULL;
@@ -109,14 +107,14 @@ mhas_code mhas_singular_values_by(mhas_svd_method method, int64_t rows, int64_t 
   }
   memcpy(copy, a, (size_t)rows * (size_t)columns * sizeof *copy);
   double asked = 0.0;
-  code = read_info(routine, values_call(method, m, n, copy, sigma, &asked, -1, integers), converged, error);
+  code = mhas_lapack_info(routine, values_call(method, m, n, copy, sigma, &asked, -1, integers), converged, error);
   if (code != MHAS_OK) {
     goto done;
   }
   int length = 0;
-  code = workspace(asked, &length, &work, error);
+  code = mhas_lapack_workspace(asked, &length, &work, error);
   if (code == MHAS_OK) {
-    code = read_info(routine, values_call(method, m, n, copy, sigma, work, length, integers), converged, error);
+    code = mhas_lapack_info(routine, values_call(method, m, n, copy, sigma, work, length, integers), converged, error);
   }
 done:
   mhas_free(integers);
@@ -171,16 +169,16 @@ static mhas_code squares_solve(mhas_svd_method method, const problem *s, bool *c
   const char *routine = method == MHAS_SVD_DIVIDE ? "DGELSD" : "DGELSS";
   double asked = 0.0;
   int asked_integers = 1; /* DGELSS needs none */
-  MHAS_TRY(read_info(routine, squares_call(method, s, &asked, -1, &asked_integers), converged, error));
+  MHAS_TRY(mhas_lapack_info(routine, squares_call(method, s, &asked, -1, &asked_integers), converged, error));
   int length = 0;
   double *work = NULL;
   int *integers = NULL;
-  mhas_code code = workspace(asked, &length, &work, error);
+  mhas_code code = mhas_lapack_workspace(asked, &length, &work, error);
   if (code == MHAS_OK) {
     code = mhas_alloc(&integers, (size_t)asked_integers, sizeof *integers, "the workspace of LAPACK", error);
   }
   if (code == MHAS_OK) {
-    code = read_info(routine, squares_call(method, s, work, length, integers), converged, error);
+    code = mhas_lapack_info(routine, squares_call(method, s, work, length, integers), converged, error);
   }
   mhas_free(integers);
   mhas_free(work);
@@ -195,8 +193,8 @@ mhas_code mhas_least_squares_by(mhas_svd_method method, int64_t rows, int64_t co
   MHAS_TRY(mhas_narrow(rows, "the number of rows of the matrix", &s.rows, error));
   MHAS_TRY(mhas_narrow(columns, "the number of columns of the matrix", &s.columns, error));
   MHAS_TRY(mhas_narrow(outputs, "the number of right-hand sides", &s.outputs, error));
-  MHAS_TRY(check_finite("the matrix", rows, columns, a, error));
-  MHAS_TRY(check_finite("the right-hand side", rows, outputs, y, error));
+  MHAS_TRY(mhas_check_finite("the matrix", rows, columns, a, error));
+  MHAS_TRY(mhas_check_finite("the right-hand side", rows, outputs, y, error));
   s.stride = s.rows > s.columns ? s.rows : s.columns;
 
   mhas_code code = mhas_alloc(&s.a, (size_t)rows * (size_t)columns, sizeof(double), "a copy of the matrix", error);

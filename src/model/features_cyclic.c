@@ -8,22 +8,22 @@ static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 typedef struct maker {
   const mhas_features_shape *shape;
-  const mhas_data_shape *data;
-  mhas_random random;
-  const double *W_Q, *W_K;
+  const mhas_features_samples *samples;
+  const double *W_Q, *W_K, *compose;
   mhas_cyclic *Z;
   double *E, *e, *scratch;
   int64_t saturated;
 } maker;
 
 static mhas_code allocate(maker *m, mhas_error *error) {
-  const int64_t block = mhas_features_block(m->shape);
+  const int64_t block = mhas_features_block(m->shape, m->samples->count);
   const int64_t contexts = m->shape->shared ? 1 : block;
   const size_t numbers = (size_t)(contexts * m->shape->context * m->shape->dim);
   MHAS_TRY(mhas_alloc(&m->E, numbers, sizeof *m->E, "the contexts", error));
   MHAS_TRY(mhas_alloc(&m->e, (size_t)(block * m->shape->dim), sizeof *m->e, "the queries", error));
-  const size_t scratch = (size_t)mhas_features_scratch(m->shape);
-  return mhas_alloc(&m->scratch, scratch, sizeof *m->scratch, "the features' scratch", error);
+  const size_t scratch = (size_t)mhas_features_tile_scratch(m->shape);
+  MHAS_TRY(mhas_alloc(&m->scratch, scratch, sizeof *m->scratch, "the features' scratch", error));
+  return m->shape->shared ? m->samples->contexts(m->samples->context, 0, 1, m->E, error) : MHAS_OK;
 }
 
 /* Local columns that belong to heads first .. first + heads - 1. */
@@ -40,7 +40,7 @@ static bool is_here(const mhas_cyclic *a, int64_t row, int64_t column) {
 
 /* One tile, z (block, G, d): what of it is local goes into Z. */
 static void put(const maker *m, int64_t sample, int64_t count, int64_t head, int64_t heads, const double *z) {
-  const int64_t width = MHAS_FEATURES_TILE_HEADS * m->shape->dim;
+  const int64_t width = mhas_features_tile_heads(m->shape) * m->shape->dim;
   const int64_t first_row = mhas_cyclic_rows_before(m->Z, sample);
   const int64_t last_row = mhas_cyclic_rows_before(m->Z, sample + count);
   int64_t columns = 0;
@@ -55,54 +55,66 @@ static void put(const maker *m, int64_t sample, int64_t count, int64_t head, int
 }
 
 /* A block of samples: nothing is drawn if none of their rows live here. */
-static void make_rows(maker *m, int64_t sample, int64_t count) {
+static mhas_code make_rows(maker *m, int64_t sample, int64_t count, mhas_error *error) {
   const mhas_features_shape *shape = m->shape;
+  const mhas_features_samples *samples = m->samples;
+  const int64_t G = mhas_features_tile_heads(shape);
   if (mhas_cyclic_rows_before(m->Z, sample) == mhas_cyclic_rows_before(m->Z, sample + count) ||
       m->Z->local_columns == 0) {
-    return;
+    return MHAS_OK;
   }
   if (!shape->shared) {
-    mhas_data_contexts(m->data, m->random, sample, count, m->E);
+    MHAS_TRY(samples->contexts(samples->context, sample, count, m->E, error));
   }
-  mhas_data_queries(m->data, m->random, sample, count, m->e);
-  for (int64_t h = 0; h < shape->heads; h += MHAS_FEATURES_TILE_HEADS) {
-    const int64_t heads = smaller(MHAS_FEATURES_TILE_HEADS, shape->heads - h);
+  MHAS_TRY(samples->queries(samples->context, sample, count, m->e, error));
+  for (int64_t h = 0; h < shape->heads; h += G) {
+    const int64_t heads = smaller(G, shape->heads - h);
     const int64_t weights = h * shape->dim * shape->key_dim;
     int64_t columns = 0;
     (void)columns_of(m, h, heads, &columns);
     if (columns > 0) {
-      int64_t saturated = 0;
-      const double *z = mhas_features_tile(shape, count, heads, m->E, m->e, m->W_Q + weights, m->W_K + weights,
-                                           m->scratch, &saturated);
-      put(m, sample, count, h, heads, z);
+      const mhas_features_part part = mhas_features_tile(shape, count, heads, m->E, m->e, m->W_Q + weights,
+                                                         m->W_K + weights, m->compose, m->scratch);
+      put(m, sample, count, h, heads, part.z);
       /* Several ranks may make this tile; the one that has its first entry counts. */
-      m->saturated += is_here(m->Z, sample, h * shape->dim) ? saturated : 0;
+      m->saturated += is_here(m->Z, sample, h * shape->dim) ? part.saturated : 0;
     }
   }
+  return MHAS_OK;
 }
 
-mhas_code mhas_features_cyclic(const mhas_features_shape *shape, const mhas_data_shape *data, mhas_random random,
-                               const double *W_Q, const double *W_K, mhas_cyclic *Z, int64_t *saturated,
-                               mhas_error *error) {
+/* All ranks go through all blocks, so that they ask together whether to go on. */
+static mhas_code make_all(maker *m, mhas_error *error) {
   enum { BLOCKS_BETWEEN_QUESTIONS = 16 };
+  const mhas_grid *grid = m->Z->grid;
+  const int64_t block = mhas_features_block(m->shape, m->samples->count);
+  mhas_code mine = MHAS_OK;
+  for (int64_t t = 0, k = 0; t < m->samples->count; t += block, k++) {
+    if (mine == MHAS_OK) {
+      mine = make_rows(m, t, smaller(block, m->samples->count - t), error);
+    }
+    if (k % BLOCKS_BETWEEN_QUESTIONS == 0) {
+      MHAS_TRY(mhas_grid_agree(grid, mine, error));
+      MHAS_TRY(mhas_grid_proceed(grid, error));
+    }
+  }
+  return mhas_grid_agree(grid, mine, error);
+}
+
+mhas_code mhas_features_cyclic(const mhas_features_shape *shape, const mhas_features_samples *samples,
+                               const double *W_Q, const double *W_K, const double *compose, mhas_cyclic *Z,
+                               int64_t *saturated, mhas_error *error) {
   *saturated = 0;
-  if (Z->rows != data->samples || Z->columns != shape->heads * shape->dim) {
+  if (Z->rows != samples->count || Z->columns != shape->heads * shape->dim) {
     return mhas_fail(error, MHAS_INTERNAL,
                      "features of %" PRId64 " samples and %" PRId64 " columns do not fit a matrix of %" PRId64
                      " x %" PRId64,
-                     data->samples, shape->heads * shape->dim, Z->rows, Z->columns);
+                     samples->count, shape->heads * shape->dim, Z->rows, Z->columns);
   }
-  maker m = {.shape = shape, .data = data, .random = random, .W_Q = W_Q, .W_K = W_K, .Z = Z};
+  maker m = {.shape = shape, .samples = samples, .W_Q = W_Q, .W_K = W_K, .compose = compose, .Z = Z};
   mhas_code code = mhas_grid_agree(Z->grid, allocate(&m, error), error);
-  if (code == MHAS_OK && shape->shared) {
-    mhas_data_contexts(data, random, 0, 1, m.E);
-  }
-  const int64_t block = mhas_features_block(shape);
-  for (int64_t t = 0; code == MHAS_OK && t < data->samples; t += block) {
-    make_rows(&m, t, smaller(block, data->samples - t));
-    if (t / block % BLOCKS_BETWEEN_QUESTIONS == 0) {
-      code = mhas_grid_proceed(Z->grid, error);
-    }
+  if (code == MHAS_OK) {
+    code = make_all(&m, error);
   }
   if (code == MHAS_OK) {
     *saturated = m.saturated;

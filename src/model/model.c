@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/parts.h"
+#include "model/variant.h"
 
 /* ---- memory ---------------------------------------------------------------- */
 
@@ -18,11 +19,14 @@ static int64_t lay_out(const mhas_model_shape *shape, int64_t offset[MHAS_SLICES
 }
 
 /* The numbers in a buffer, as a double: it may be more than can be allocated. */
-static double buffer_count(const mhas_model_shape *s, int64_t length, int64_t batch, mhas_buffer buffer) {
+static double buffer_count(const mhas_model_shape *s, const mhas_kernels *kernels, int64_t length, int64_t batch,
+                           mhas_buffer buffer) {
   const double B = (double)batch;
   const double H = (double)s->heads;
   const double n = (double)s->context;
   const double d = (double)s->dim;
+  const bool pre = s->variant.compose[MHAS_PRE] != 0;
+  const bool post = s->variant.compose[MHAS_POST] != 0;
   switch (buffer) {
     case PARAMETERS:
     case GRADIENT:
@@ -50,9 +54,20 @@ static double buffer_count(const mhas_model_shape *s, int64_t length, int64_t ba
     case JOINED:
     case D_JOINED: return B * (double)s->out_dim;
     case OUTPUTS: return B * (double)mhas_model_outputs(s);
+    case SCORES: return pre ? B * H * n : 0.0;
+    case WEIGHTS: return post ? B * H * n : 0.0;
+    case D_SCORES: return pre || post ? B * H * n : 0.0;
+    case COMPOSE: return kernels->compose_work(s, batch);
+    case MASK:
+    case DROPPED: return s->disturbance.dropout > 0.0 ? B * H * n : 0.0;
+    case NOISE: return s->disturbance.noise > 0.0 ? B * d : 0.0;
     case BUFFERS: break;
   }
   return 0.0;
+}
+
+static const mhas_kernels *kernels_of(mhas_precision precision) {
+  return precision == MHAS_FLOAT32 ? &mhas_kernels_float : &mhas_kernels_double;
 }
 
 double mhas_model_bytes(const mhas_model_shape *shape, mhas_precision precision, int64_t batch) {
@@ -60,7 +75,7 @@ double mhas_model_bytes(const mhas_model_shape *shape, mhas_precision precision,
   const int64_t length = lay_out(shape, offset);
   double numbers = 0.0;
   for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
-    numbers += buffer_count(shape, length, batch, buffer);
+    numbers += buffer_count(shape, kernels_of(precision), length, batch, buffer);
   }
   return numbers * (double)mhas_precision_size(precision) + 2.0 * sizeof(int64_t) * (double)batch;
 }
@@ -68,7 +83,7 @@ double mhas_model_bytes(const mhas_model_shape *shape, mhas_precision precision,
 static mhas_code allocate(mhas_model *model, mhas_error *error) {
   const size_t size = mhas_precision_size(model->precision);
   for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
-    const double count = buffer_count(&model->shape, model->length, model->batch, buffer);
+    const double count = buffer_count(&model->shape, model->kernels, model->length, model->batch, buffer);
     if (count > 0x1p52) { /* beyond exact doubles, and beyond any memory */
       return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the model needs an array of %.3g numbers", count);
     }
@@ -87,7 +102,7 @@ mhas_code mhas_model_create(const mhas_model_shape *shape, mhas_precision precis
   made->shape = *shape;
   made->precision = precision;
   made->batch = batch;
-  made->kernels = precision == MHAS_FLOAT32 ? &mhas_kernels_float : &mhas_kernels_double;
+  made->kernels = kernels_of(precision);
   made->length = lay_out(shape, made->offset);
   const mhas_code code = allocate(made, error);
   if (code != MHAS_OK) {
@@ -113,6 +128,15 @@ void mhas_model_destroy(mhas_model *model) {
 
 /* ---- parameters --------------------------------------------------------------- */
 
+/* On +-bound. */
+static void draw_uniform(mhas_random random, mhas_stream stream, double bound, int64_t first, int64_t count,
+                         double *values) {
+  mhas_random_uniform(random, stream, (uint64_t)first, (size_t)count, values);
+  for (int64_t i = 0; i < count; i++) {
+    values[i] = (2.0 * values[i] - 1.0) * bound;
+  }
+}
+
 void mhas_model_initialise(mhas_model *model, mhas_random random) {
   const mhas_model_shape *s = &model->shape;
   const double d = (double)s->dim;
@@ -123,7 +147,7 @@ void mhas_model_initialise(mhas_model *model, mhas_random random) {
   const struct {
     mhas_stream stream;
     double bound;
-  } plan[MHAS_SLICES] = {
+  } plan[MHAS_PRE_BASE] = {
       [MHAS_EMBEDDING] = {MHAS_STREAM_EMBEDDING, linear_bound},
       [MHAS_EMBEDDING_BIAS] = {MHAS_STREAM_EMBEDDING_BIAS, linear_bound},
       [MHAS_W_QUERY] = {MHAS_STREAM_W_QUERY, key_bound},
@@ -139,9 +163,10 @@ void mhas_model_initialise(mhas_model *model, mhas_random random) {
     const int64_t total = mhas_slice_count(s, slice);
     for (int64_t at = 0; at < total; at += BLOCK) {
       const int64_t count = total - at < BLOCK ? total - at : BLOCK;
-      mhas_random_uniform(random, plan[slice].stream, (uint64_t)at, (size_t)count, block);
-      for (int64_t i = 0; i < count; i++) {
-        block[i] = (2.0 * block[i] - 1.0) * plan[slice].bound;
+      if (slice >= MHAS_PRE_BASE) {
+        compose_draw(&s->variant, s->heads, s->dim, random, slice, at, count, block);
+      } else {
+        draw_uniform(random, plan[slice].stream, plan[slice].bound, at, count, block);
       }
       model->kernels->write(model->buffer[PARAMETERS], model->offset[slice] + at, count, block);
     }
@@ -173,6 +198,10 @@ void mhas_model_keep_best(mhas_model *model) {
   memcpy(model->buffer[BEST], model->buffer[PARAMETERS], (size_t)model->length * mhas_precision_size(model->precision));
 }
 
+void mhas_model_load_best(mhas_model *model) {
+  memcpy(model->buffer[PARAMETERS], model->buffer[BEST], (size_t)model->length * mhas_precision_size(model->precision));
+}
+
 /* ---- passes -------------------------------------------------------------------- */
 
 void mhas_model_forward(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count,
@@ -183,18 +212,30 @@ void mhas_model_forward(mhas_model *model, const mhas_samples *samples, const in
 
 double mhas_model_gradient(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
   int64_t right = 0;
+  model->disturbed = model->disturb_next;
+  model->disturb_next = false;
   model->kernels->forward(model, samples, picks, count);
   const double loss = model->kernels->loss(model, count, &right);
   model->kernels->backward(model, count);
+  model->disturbed = false;
   return loss / (double)count;
 }
 
-mhas_score mhas_model_score(mhas_model *model, const mhas_samples *samples, int64_t first, int64_t count) {
-  mhas_score score = {0};
+static void forward_block(mhas_model *model, const mhas_samples *samples, int64_t first, int64_t count) {
   for (int64_t b = 0; b < count; b++) {
     model->picks[b] = first + b;
   }
   model->kernels->forward(model, samples, model->picks, count);
+}
+
+void mhas_model_attention(mhas_model *model, const mhas_samples *samples, int64_t first, int64_t count, double *maps) {
+  forward_block(model, samples, first, count);
+  model->kernels->read(model->buffer[THETA], 0, count * model->shape.heads * model->shape.context, maps);
+}
+
+mhas_score mhas_model_score(mhas_model *model, const mhas_samples *samples, int64_t first, int64_t count) {
+  mhas_score score = {0};
+  forward_block(model, samples, first, count);
   score.loss = model->kernels->loss(model, count, &score.right);
   return score;
 }
@@ -203,3 +244,15 @@ void mhas_model_update(mhas_model *model, const mhas_adam *adam, double lr) {
   model->updates++;
   model->kernels->update(model, adam, lr);
 }
+
+void mhas_model_disturb(mhas_model *model, mhas_random random, int64_t step) {
+  const mhas_disturbance *disturbance = &model->shape.disturbance;
+  if (disturbance->dropout > 0.0 || disturbance->noise > 0.0) {
+    model->kernels->disturb(model, random, step);
+    model->disturb_next = true;
+  }
+}
+
+void mhas_model_decay(mhas_model *model, double lr, double decay) { model->kernels->decay(model, 1.0 - lr * decay); }
+
+void mhas_model_shrink(mhas_model *model, double lr, double l1) { model->kernels->shrink(model, lr * l1); }

@@ -35,12 +35,21 @@ typedef enum mhas_buffer {
   JOINED,   /* (B, d_o) */
   D_JOINED, /* (B, d_o) */
   OUTPUTS,  /* (B, C): outputs, then what the loss makes of them, then their gradient */
+  /* of variants; empty where they are not used */
+  SCORES,   /* (B, H, n): logits before they are composed */
+  WEIGHTS,  /* (B, H, n): weights before they are composed */
+  D_SCORES, /* (B, H, n) */
+  COMPOSE,  /* the coefficients of composing and their gradients */
+  MASK,     /* (B, H, n): dropout's factors on THETA */
+  DROPPED,  /* (B, H, n): THETA times MASK */
+  NOISE,    /* (B, d): added to QUERIES */
   BUFFERS
 } mhas_buffer;
 
 /* One set per precision. `count` samples are at work. */
 typedef struct mhas_kernels {
   void (*set_positions)(mhas_model *model);
+  double (*compose_work)(const mhas_model_shape *shape, int64_t batch); /* numbers in COMPOSE */
   /* Gathers the picked samples and runs the model up to OUTPUTS. */
   void (*forward)(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count);
   /* After forward: the summed loss, and how many outputs are right. */
@@ -48,6 +57,10 @@ typedef struct mhas_kernels {
   /* After loss: sets GRADIENT to that of the mean loss. */
   void (*backward)(mhas_model *model, int64_t count);
   void (*update)(mhas_model *model, const mhas_adam *adam, double lr);
+  void (*decay)(mhas_model *model, double factor);
+  void (*shrink)(mhas_model *model, double step);
+  /* MASK and NOISE of a training step. */
+  void (*disturb)(mhas_model *model, mhas_random random, int64_t step);
   void (*read)(const void *buffer, int64_t first, int64_t count, double *out);
   void (*write)(void *buffer, int64_t first, int64_t count, const double *values);
 } mhas_kernels;
@@ -63,6 +76,8 @@ struct mhas_model {
   int64_t offset[MHAS_SLICES]; /* of each slice in the parameter vector, in numbers; multiples of a cache line */
   int64_t length;              /* of the parameter vector, padding (always zero) included */
   int64_t updates;             /* steps of Adam so far */
+  bool disturb_next;           /* MASK and NOISE are drawn, for the next gradient */
+  bool disturbed;              /* they are in use by this pass */
   void *buffer[BUFFERS];
   int64_t *classes; /* (B): the batch's labels, classification */
   int64_t *picks;   /* (B): scratch of mhas_model_score */

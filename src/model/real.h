@@ -16,12 +16,14 @@ typedef float real;
 #define REAL_GEMM cblas_sgemm
 #define REAL_EXP expf
 #define REAL_SQRT sqrtf
+#define REAL_TANH tanhf
 #else
 typedef double real;
 #define REAL_NAME(name) name##_double
 #define REAL_GEMM cblas_dgemm
 #define REAL_EXP exp
 #define REAL_SQRT sqrt
+#define REAL_TANH tanh
 #endif
 
 typedef enum turn { AS_IS = CblasNoTrans, TURNED = CblasTrans } turn;

@@ -1,11 +1,15 @@
 /* The trained model's arrays and what they cost, from its sizes alone. */
 #include "model/parts.h"
+#include "model/variant.h"
 
 int64_t mhas_model_outputs(const mhas_model_shape *shape) { return shape->classes > 0 ? shape->classes : 1; }
 
 const char *mhas_slice_name(mhas_slice slice) {
-  static const char *const names[MHAS_SLICES] = {"embedding", "embedding_bias", "W_Q",         "W_K", "W_V",
-                                                 "W_O",       "decoder",        "decoder_bias"};
+  static const char *const names[MHAS_SLICES] = {
+      "embedding",       "embedding_bias", "W_Q",          "W_K",          "W_V",           "W_O",
+      "decoder",         "decoder_bias",   "pre_base",     "pre_query_in", "pre_query_out", "pre_query_gate",
+      "pre_key_in",      "pre_key_out",    "pre_key_gate", "post_base",    "post_query_in", "post_query_out",
+      "post_query_gate", "post_key_in",    "post_key_out", "post_key_gate"};
   return names[slice];
 }
 
@@ -37,9 +41,8 @@ int mhas_slice_shape(const mhas_model_shape *shape, mhas_slice slice, int64_t si
       sizes[1] = mhas_model_outputs(shape);
       return 2;
     case MHAS_DECODER_BIAS: sizes[0] = mhas_model_outputs(shape); return 1;
-    case MHAS_SLICES: break;
+    default: return compose_slice_shape(&shape->variant, shape->heads, d, slice, sizes);
   }
-  return 0;
 }
 
 int64_t mhas_slice_count(const mhas_model_shape *shape, mhas_slice slice) {
@@ -60,7 +63,8 @@ int64_t mhas_model_parameters(const mhas_model_shape *shape) {
   return count;
 }
 
-/* A product of m x k and k x n takes 2 m n k operations; a softmax about 5 an entry; Adam 13 a parameter. */
+/* A product of m x k and k x n takes 2 m n k operations; a softmax about 5 an entry, as do the masks of dropout; Adam
+ * 13 a parameter. */
 
 static double context_rows(const mhas_model_shape *s, double count) {
   return (double)s->context * (s->shared ? 1.0 : count);
@@ -73,7 +77,8 @@ static double inner_flops(const mhas_model_shape *s, double count) {
   const double v = (double)s->value_dim;
   const double o = (double)s->out_dim;
   return count * (4.0 * H * d * (double)s->key_dim + 4.0 * H * d * (double)s->context + 2.0 * H * d * v +
-                  2.0 * H * v * o + 2.0 * o * (double)mhas_model_outputs(s));
+                  2.0 * H * v * o + 2.0 * o * (double)mhas_model_outputs(s)) +
+         compose_flops(&s->variant, s->heads, s->context, s->dim, count, context_rows(s, count));
 }
 
 /* The embedding; its inputs need no gradient. */
@@ -81,8 +86,15 @@ static double embedding_flops(const mhas_model_shape *s, double count) {
   return 2.0 * (count + context_rows(s, count)) * (double)s->dim * (double)s->dim;
 }
 
+/* Of the attention and of the loss. Linear and hard weights are an operation an entry. */
 static double softmax_flops(const mhas_model_shape *s, double count) {
-  return 5.0 * count * ((double)s->heads * (double)s->context + (double)mhas_model_outputs(s));
+  const double entry = s->variant.weighting == MHAS_SOFTMAX ? 5.0 : 1.0;
+  return count * (entry * (double)s->heads * (double)s->context + 5.0 * (double)mhas_model_outputs(s));
+}
+
+static double disturbance_flops(const mhas_model_shape *s, double count) {
+  const double dropout = s->disturbance.dropout > 0.0 ? 5.0 * (double)s->heads * (double)s->context : 0.0;
+  return count * (dropout + (s->disturbance.noise > 0.0 ? 5.0 * (double)s->dim : 0.0));
 }
 
 double mhas_model_forward_flops(const mhas_model_shape *shape, double count) {
@@ -90,7 +102,8 @@ double mhas_model_forward_flops(const mhas_model_shape *shape, double count) {
 }
 
 double mhas_model_gradient_flops(const mhas_model_shape *shape, double count) {
-  return 3.0 * inner_flops(shape, count) + 2.0 * embedding_flops(shape, count) + 2.0 * softmax_flops(shape, count);
+  return 3.0 * inner_flops(shape, count) + 2.0 * embedding_flops(shape, count) + 2.0 * softmax_flops(shape, count) +
+         disturbance_flops(shape, count);
 }
 
 double mhas_model_update_flops(const mhas_model_shape *shape) { return 13.0 * (double)mhas_model_parameters(shape); }
@@ -100,5 +113,6 @@ mhas_code mhas_model_check(const mhas_model_shape *shape, int64_t batch, mhas_er
   MHAS_TRY(mhas_narrow(batch * shape->context, "batch * context", &unused, error));
   MHAS_TRY(mhas_narrow(batch * shape->heads, "batch * heads", &unused, error));
   MHAS_TRY(mhas_narrow(shape->heads * shape->dim, "heads * dim", &unused, error));
+  MHAS_TRY(compose_check(&shape->variant, shape->heads, error));
   return mhas_narrow(shape->heads * shape->value_dim, "heads * value_dim", &unused, error);
 }

@@ -6,15 +6,13 @@
 
 #include "store/hdf.h"
 
-enum { ARRAY_FLAGS = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z };
-
 /* Does something with the arrays of one row. */
 typedef mhas_code visit_arrays(void *context, int64_t row, const mhas_array *arrays, int count, mhas_error *error);
 
 static mhas_code visit_rows(mhas_sweep *sweep, const mhas_rows *rows, visit_arrays *visit, void *context,
                             mhas_error *error) {
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
-  const unsigned flags = mhas_sweep_store(sweep) & ARRAY_FLAGS;
+  const unsigned flags = mhas_sweep_store(sweep) & MHAS_STORE_ARRAYS;
   if (flags == 0 || experiment->arrays == NULL) {
     return MHAS_OK;
   }
@@ -52,7 +50,8 @@ static mhas_code count_arrays(void *context, int64_t row, const mhas_array *arra
   c->points += count > 0 ? 1 : 0;
   if (c->points > STORE_ARRAY_POINTS_MOST) {
     return mhas_fail(error, MHAS_USAGE,
-                     "%s: `store:` asks for weights, data or z of more than %d points; take them out of `store:`, or "
+                     "%s: `store:` asks for arrays (weights, data, z or attention) of more than %d points; take them "
+                     "out of `store:`, or "
                      "sweep fewer points into this file",
                      c->path, STORE_ARRAY_POINTS_MOST);
   }
@@ -133,7 +132,7 @@ static mhas_code create_row(void *context, int64_t row, const mhas_array *arrays
 
 mhas_code store_create_arrays(hid_t file, const char *path, mhas_sweep *sweep, const mhas_rows *rows,
                               mhas_error *error) {
-  if ((mhas_sweep_store(sweep) & ARRAY_FLAGS) == 0 || mhas_sweep_experiment(sweep)->arrays == NULL) {
+  if ((mhas_sweep_store(sweep) & MHAS_STORE_ARRAYS) == 0 || mhas_sweep_experiment(sweep)->arrays == NULL) {
     return MHAS_OK;
   }
   const double missing = NAN;

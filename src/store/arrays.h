@@ -1,4 +1,4 @@
-/* The arrays of `store: weights | data | z`: one group per point that has any. */
+/* The arrays of `store: weights | data | z | attention`: one group per point that has any. */
 #ifndef MHASWEEP_STORE_ARRAYS_H
 #define MHASWEEP_STORE_ARRAYS_H
 

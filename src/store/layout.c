@@ -38,7 +38,12 @@ static const store_column run_columns[STORE_RUN_COUNT] = {
 };
 
 static store_kind kind_of(mhas_type type) {
-  return type == MHAS_REAL ? STORE_FLOAT64 : type == MHAS_INTEGER ? STORE_INT64 : STORE_INT8;
+  switch (type) {
+    case MHAS_REAL: return STORE_FLOAT64;
+    case MHAS_INTEGER: return STORE_INT64;
+    case MHAS_TEXT: return STORE_TEXT;
+    default: return STORE_INT8;
+  }
 }
 
 static size_t element_bytes(const store_column *column) {
@@ -70,12 +75,14 @@ static mhas_code add_parameters(const mhas_sweep *sweep, store_layout *layout, m
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
   for (int i = 0; i < experiment->parameter_count; i++) {
     const mhas_parameter *parameter = &experiment->parameters[i];
+    const bool is_text = parameter->type == MHAS_TEXT;
     const store_column column = {.kind = kind_of(parameter->type),
+                                 .text_length = is_text ? mhas_sweep_text_width(sweep, i) : 0,
                                  .unit = parameter->unit,
                                  .meaning = parameter->meaning,
                                  .role = STORE_ROLE_PARAMETER,
                                  .words = parameter->type == MHAS_FLAG ? flag_words : parameter->choices,
-                                 .starts_missing = true,
+                                 .starts_missing = !is_text,
                                  .is_axis = mhas_sweep_is_axis(sweep, i)};
     MHAS_TRY(add(layout, "", parameter->name, column, error));
   }

@@ -34,7 +34,9 @@ bool store_write_fill_value(hid_t dataset, store_kind kind) {
 }
 
 static void put(writing *w, int column, int64_t place, mhas_value value) {
+  const size_t bytes = w->layout->columns[column].row_bytes;
   switch (w->layout->columns[column].kind) {
+    case STORE_TEXT: (void)strncpy(w->blocks[column] + (size_t)place * bytes, value.text, bytes); break; /* padded */
     case STORE_FLOAT64: ((double *)(void *)w->blocks[column])[place] = value.real; break;
     case STORE_INT64: ((int64_t *)(void *)w->blocks[column])[place] = value.integer; break;
     default: ((int8_t *)w->blocks[column])[place] = (int8_t)value.integer;
@@ -43,8 +45,11 @@ static void put(writing *w, int column, int64_t place, mhas_value value) {
 
 static void put_missing(writing *w, int64_t place) {
   for (int i = 0; i < w->count; i++) {
-    const bool is_real = w->layout->columns[i].kind == STORE_FLOAT64;
-    put(w, i, place, is_real ? (mhas_value){.real = NAN} : (mhas_value){.integer = STORE_MISSING});
+    switch (w->layout->columns[i].kind) {
+      case STORE_TEXT: put(w, i, place, (mhas_value){.text = ""}); continue; /* empty is its own mark */
+      case STORE_FLOAT64: put(w, i, place, (mhas_value){.real = NAN}); break;
+      default: put(w, i, place, (mhas_value){.integer = STORE_MISSING});
+    }
     w->missing[i] = true;
   }
 }
@@ -80,9 +85,12 @@ static mhas_code write_block(writing *w, int64_t first, int64_t rows, mhas_error
   }
   for (int i = 0; i < w->count && code == MHAS_OK; i++) {
     const store_column *column = &w->layout->columns[i];
-    if (H5Dwrite(w->datasets[i], store_memory_type(column->kind), memory, space, H5P_DEFAULT, w->blocks[i]) < 0) {
+    const hid_t text = column->kind == STORE_TEXT ? store_file_type(column) : H5I_INVALID_HID;
+    const hid_t type = column->kind == STORE_TEXT ? text : store_memory_type(column->kind);
+    if (type < 0 || H5Dwrite(w->datasets[i], type, memory, space, H5P_DEFAULT, w->blocks[i]) < 0) {
       code = store_hdf5_error(error, w->path, "the variable %s cannot be written", column->name);
     }
+    store_release(text);
   }
   store_release(space);
   store_release(memory);

@@ -104,7 +104,9 @@ bool sweep_write_canonical(mhas_sweep *sweep) {
     write_definition(sweep, p, &text);
     mhas_text_append(&text, "\n");
   }
-  mhas_text_append(&text, "store = ");
+  mhas_text_append(&text, "search = ");
+  sweep_write_search(sweep, &text);
+  mhas_text_append(&text, "\nstore = ");
   write_store(sweep, &text);
   mhas_text_append(&text, "\nzip = ");
   write_zip(sweep, &text);

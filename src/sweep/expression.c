@@ -162,6 +162,9 @@ static bool put_name(reading *r, size_t i) {
     return refuse(r, "%s is never %s%s", choice->name, name,
                   sweep_hint_for(name, choice->choices, sweep_choice_count(choice)).text);
   }
+  if (parameter >= 0 && r->scope->experiment->parameters[parameter].type == MHAS_TEXT) {
+    return refuse(r, "%s is a text; expressions know numbers and words only", name);
+  }
   if (parameter >= 0) {
     r->uses |= UINT64_C(1) << parameter;
     return put_plain(r, name);

@@ -34,10 +34,13 @@ extern const char *const sweep_method_names[]; /* of SWEEP_SOBOL and those after
 enum { SWEEP_METHOD_NAMES = 3 };
 
 extern const char *const sweep_store_names[]; /* of the bits of mhas_store_flag, from the lowest */
-enum { SWEEP_STORE_NAMES = 5 };
+enum { SWEEP_STORE_NAMES = 6 };
 
 struct mhas_sweep {
   const mhas_experiment *experiment;
+  mhas_experiment *searching; /* the experiment, if there is a search */
+  sweep_place search_place;
+  sweep_arena arena; /* of the file's tree, which holds the texts among the values */
   mhas_text text, overrides;
   uint64_t seed;
   unsigned store;
@@ -79,6 +82,14 @@ void sweep_read_overrides(sweep_reader *reader, const char *const *overrides, si
 
 /* Everything but the parameters: the top level's keys, experiment, seed, replicates, store, limits, sample. */
 void sweep_read_settings(sweep_reader *reader);
+
+/* `search`: needs the experiment and `store`; may put an experiment that searches in its place. */
+void sweep_read_search(sweep_reader *reader);
+void sweep_write_search(const mhas_sweep *sweep, mhas_text *text);
+
+/* A map with known keys only, under a key of the top level; NULL if there is none or it is something else. */
+const sweep_node *sweep_map_take(sweep_reader *reader, const char *name, const char *const *keys, size_t count,
+                                 const char *example);
 
 /* Parameters, defaults, zip, where: needs the experiment. */
 void sweep_read_parameters(sweep_reader *reader);

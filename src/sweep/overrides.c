@@ -14,7 +14,13 @@ static const char *const settings[] = {"experiment",
                                        "store",
                                        "limits.seconds_per_point",
                                        "limits.memory_per_rank",
-                                       "limits.max_failures"};
+                                       "limits.max_failures",
+                                       "search",
+                                       "search.parameter",
+                                       "search.until",
+                                       "search.from",
+                                       "search.to",
+                                       "search.tolerance"};
 enum { SETTING_COUNT = sizeof settings / sizeof *settings, NAMES_MOST = 128 };
 
 /* The map under `key`, made if there is none. NULL if something else stands there or memory ran out. */
@@ -68,7 +74,12 @@ static void put_value(sweep_reader *reader, const char *name, sweep_node *value)
   sweep_node *map = reader->root;
   const char *key = name;
   if (setting && dot != NULL) {
-    map = map_under(reader, strncmp(name, "sample.", strlen("sample.")) == 0 ? "sample" : "limits", value->place);
+    static const char *const maps[] = {"sample", "limits", "search"};
+    size_t i = 0;
+    while (strncmp(name, maps[i], (size_t)(dot - name)) != 0) { /* every setting with a dot begins with one of them */
+      i++;
+    }
+    map = map_under(reader, maps[i], value->place);
     key = dot + 1;
   } else if (!setting) {
     /* Without a known experiment every name passes: the experiment is complained about, which is the cause. */

@@ -68,6 +68,10 @@ static bool read_definition(sweep_reader *reader, const sweep_node *node, int in
   if (node->refused) {
     return false;
   }
+  if (is_expression(node) && parameter->type == MHAS_TEXT) {
+    sweep_complain(reader->complaints, node->place, "%s takes a text, which no expression gives", parameter->name);
+    return false;
+  }
   if (is_expression(node)) {
     definition->form = SWEEP_EXPRESSION;
     definition->count = 1;
@@ -88,17 +92,30 @@ static bool read_definition(sweep_reader *reader, const sweep_node *node, int in
 
 /* The default of the experiment's table, read as if it stood in the file. */
 static bool read_default(sweep_reader *reader, int index) {
+  const mhas_parameter *parameter = &reader->sweep->experiment->parameters[index];
   sweep_node node = {.kind = SWEEP_SCALAR,
+                     .quoted = parameter->type == MHAS_TEXT, /* "" is a text */
                      .place = reader->root->place,
-                     .text = reader->sweep->experiment->parameters[index].fallback};
+                     .text = parameter->fallback};
   return read_definition(reader, &node, index);
+}
+
+/* The searched parameter stands at the most that the search may try. */
+static void read_searched(sweep_reader *reader, const mhas_search *search) {
+  reader->sweep->definition[search->parameter] = (sweep_definition){.form = SWEEP_FIXED,
+                                                                    .place = reader->sweep->search_place,
+                                                                    .given = true,
+                                                                    .good = true,
+                                                                    .value = {.integer = search->to},
+                                                                    .count = 1,
+                                                                    .group = -1};
 }
 
 /* ---- all of them ---- */
 
 static void complain_of_name(sweep_reader *reader, const sweep_node *key) {
-  static const char *const elsewhere[] = {"experiment", "seed",   "zip",   "where",
-                                          "replicates", "sample", "store", "limits"};
+  static const char *const elsewhere[] = {"experiment", "seed",  "zip",    "where", "replicates",
+                                          "sample",     "store", "limits", "search"};
   const mhas_experiment *experiment = reader->sweep->experiment;
   const char *names[SWEEP_PARAMETERS_MOST];
   if (key->refused) {
@@ -133,6 +150,10 @@ void sweep_read_parameters(sweep_reader *reader) {
   for (int p = 0; p < sweep->experiment->parameter_count; p++) {
     sweep_definition *definition = &sweep->definition[p];
     const sweep_node *node = sweep_node_find(map, sweep->experiment->parameters[p].name);
+    if (sweep->experiment->search != NULL && sweep->experiment->search->parameter == p) {
+      read_searched(reader, sweep->experiment->search);
+      continue;
+    }
     definition->group = -1;
     definition->given = node != NULL;
     definition->good = node != NULL ? read_definition(reader, node, p) : read_default(reader, p);
@@ -160,10 +181,10 @@ static int by_values(const void *left, const void *right) {
   const ranked *b = right;
   for (int m = 0; m < a->member_count; m++) {
     const mhas_parameter *parameter = a->parameters[m];
-    const double x = sweep_value_number(parameter, sweep_definition_value(a->members[m], a->index));
-    const double y = sweep_value_number(parameter, sweep_definition_value(b->members[m], b->index));
-    if (x != y) {
-      return x < y ? -1 : 1;
+    const int order = sweep_value_compare(parameter, sweep_definition_value(a->members[m], a->index),
+                                          sweep_definition_value(b->members[m], b->index));
+    if (order != 0) {
+      return order;
     }
   }
   return 0;

@@ -12,6 +12,7 @@ typedef struct tally {
   double flops, array_bytes; /* sums over kept points */
   double flops_most, bytes_most;
   int64_t records_most, spectrum_most;
+  double parameters_least, parameters_most;
 } tally;
 
 /* ---- points ---- */
@@ -47,13 +48,15 @@ static void look(tally *t, int64_t index, bool sum) {
   if (code != MHAS_OK || sweep->experiment->cost == NULL) {
     return;
   }
-  const mhas_cost cost = sweep->experiment->cost(t->values);
+  const mhas_cost cost = mhas_experiment_cost(sweep->experiment, t->values);
   if (sum) {
     t->flops += cost.flops;
     t->array_bytes += array_bytes(sweep, t->values);
   }
   t->flops_most = fmax(t->flops_most, cost.flops);
   t->bytes_most = fmax(t->bytes_most, cost.bytes);
+  t->parameters_least = fmin(t->parameters_least, cost.parameters);
+  t->parameters_most = fmax(t->parameters_most, cost.parameters);
   t->records_most = cost.records > t->records_most ? cost.records : t->records_most;
   t->spectrum_most = cost.spectrum > t->spectrum_most ? cost.spectrum : t->spectrum_most;
 }
@@ -129,7 +132,8 @@ static double row_bytes(const mhas_sweep *sweep, const mhas_plan *plan) {
   /* point, replicate, status, error, hostname, attempts, seconds, ranks, flops */
   double bytes = 8.0 + 8.0 + 1.0 + 256.0 + 64.0 + 4.0 + 8.0 + 4.0 + 8.0;
   for (int p = 0; p < experiment->parameter_count; p++) {
-    bytes += bytes_of_type(experiment->parameters[p].type);
+    const mhas_type type = experiment->parameters[p].type;
+    bytes += type == MHAS_TEXT ? (double)mhas_sweep_text_width(sweep, p) : bytes_of_type(type);
   }
   for (int r = 0; r < experiment->result_count; r++) {
     bytes += bytes_of_type(experiment->results[r].type);
@@ -145,7 +149,7 @@ static double row_bytes(const mhas_sweep *sweep, const mhas_plan *plan) {
 
 mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_error *error) {
   const double head = 65536.0; /* root attributes, names, meanings */
-  tally t = {.sweep = sweep};
+  tally t = {.sweep = sweep, .parameters_least = INFINITY};
   *plan = (mhas_plan){.grid = mhas_sweep_grid_count(sweep)};
   MHAS_TRY(mhas_alloc(&t.values, (size_t)sweep->experiment->parameter_count, sizeof *t.values, "a point", error));
   plan->exact = exact || plan->grid <= EXACT_MOST;
@@ -166,6 +170,8 @@ mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_e
   plan->bytes_most = t.bytes_most;
   plan->records_most = t.records_most;
   plan->spectrum_most = t.spectrum_most;
+  plan->parameters_least = isfinite(t.parameters_least) ? t.parameters_least : 0.0;
+  plan->parameters_most = t.parameters_most;
   plan->file_bytes = head + plan->points * row_bytes(sweep, plan) + t.array_bytes * weight;
   return MHAS_OK;
 }

@@ -94,3 +94,16 @@ mhas_code mhas_sweep_point(mhas_sweep *sweep, int64_t index, mhas_value *values,
   *included = kept != 0.0;
   return *included ? settle_all(sweep, values, error) : MHAS_OK;
 }
+
+mhas_code mhas_sweep_point_at(mhas_sweep *sweep, int64_t index, int64_t size, mhas_value *values, mhas_error *error) {
+  const int64_t combination = index / sweep->replicates;
+  sweep_set_combination(sweep, combination, values);
+  sweep_set_replicate(sweep, index - combination * sweep->replicates);
+  sweep_set(sweep, sweep->experiment->search->parameter, (mhas_value){.integer = size}, values);
+  sweep_evaluate(sweep, UINT64_MAX);
+  const mhas_code code = settle_all(sweep, values, error);
+  /* The scope's fixed values are set once, when the grid is laid out. */
+  mhas_value *fixed = sweep->fixed;
+  sweep_set(sweep, sweep->experiment->search->parameter, fixed[sweep->experiment->search->parameter], fixed);
+  return code;
+}

@@ -1,4 +1,4 @@
-/* Everything in a sweep file but its parameters, zip and where. */
+/* Everything in a sweep file but its parameters, zip, where and search. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -8,12 +8,12 @@
 
 #include "sweep/inside.h"
 
-static const char *const top_keys[] = {"experiment", "seed",   "parameters", "zip",   "where",
-                                       "replicates", "sample", "store",      "limits"};
+static const char *const top_keys[] = {"experiment", "seed",   "parameters", "zip",    "where",
+                                       "replicates", "sample", "store",      "limits", "search"};
 static const char *const sample_keys[] = {"method", "count"};
 static const char *const limit_keys[] = {"seconds_per_point", "memory_per_rank", "max_failures"};
 const char *const sweep_method_names[] = {"sobol", "random", "lhs"};
-const char *const sweep_store_names[] = {"curves", "spectrum", "weights", "data", "z"};
+const char *const sweep_store_names[] = {"curves", "spectrum", "weights", "data", "z", "attention"};
 enum { TOP_KEYS = sizeof top_keys / sizeof *top_keys, EXPERIMENTS_MOST = 64 };
 
 static size_t experiment_names(const char *names[EXPERIMENTS_MOST]) {
@@ -89,9 +89,8 @@ static void read_store(sweep_reader *reader) {
   }
 }
 
-/* A map with known keys only; NULL if there is none or it is something else. */
-static const sweep_node *read_map(sweep_reader *reader, const char *name, const char *const *keys, size_t count,
-                                  const char *example) {
+const sweep_node *sweep_map_take(sweep_reader *reader, const char *name, const char *const *keys, size_t count,
+                                 const char *example) {
   const sweep_node *node = sweep_node_find(reader->root, name);
   if (node == NULL || node->refused) {
     return NULL;
@@ -111,7 +110,8 @@ static const sweep_node *read_map(sweep_reader *reader, const char *name, const 
 
 static void read_sample(sweep_reader *reader) {
   const char *example = "{method: sobol, count: 500}";
-  const sweep_node *map = read_map(reader, "sample", sample_keys, sizeof sample_keys / sizeof *sample_keys, example);
+  const sweep_node *map =
+      sweep_map_take(reader, "sample", sample_keys, sizeof sample_keys / sizeof *sample_keys, example);
   if (map == NULL) {
     return;
   }
@@ -170,8 +170,8 @@ static bool read_bytes(const char *text, double *bytes) {
 
 static void read_limits(sweep_reader *reader) {
   mhas_limits *limits = &reader->sweep->limits;
-  const sweep_node *map = read_map(reader, "limits", limit_keys, sizeof limit_keys / sizeof *limit_keys,
-                                   "{seconds_per_point: 3600, memory_per_rank: 2GiB, max_failures: 100}");
+  const sweep_node *map = sweep_map_take(reader, "limits", limit_keys, sizeof limit_keys / sizeof *limit_keys,
+                                         "{seconds_per_point: 3600, memory_per_rank: 2GiB, max_failures: 100}");
   const sweep_node *seconds = sweep_node_find(map, "seconds_per_point");
   const sweep_node *memory = sweep_node_find(map, "memory_per_rank");
   const sweep_node *failures = sweep_node_find(map, "max_failures");
@@ -218,4 +218,5 @@ void sweep_read_settings(sweep_reader *reader) {
   read_store(reader);
   read_sample(reader);
   read_limits(reader);
+  sweep_read_search(reader);
 }

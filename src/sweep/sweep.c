@@ -69,12 +69,11 @@ static mhas_code build(sweep_reader *reader, mhas_error *error) {
 mhas_code mhas_sweep_parse(const char *name, const char *text, size_t length, const char *const *overrides,
                            size_t override_count, mhas_sweep **sweep, mhas_text *report) {
   sweep_complaints complaints = {.name = name, .overrides = overrides};
-  sweep_arena arena = {0};
   mhas_error error = {.code = MHAS_OK, .text = ""};
   mhas_code code = MHAS_OK;
   *sweep = NULL;
-  sweep_reader reader = {.complaints = &complaints, .arena = &arena};
-  reader.sweep = calloc(1, sizeof *reader.sweep);
+  sweep_reader reader = {.complaints = &complaints, .sweep = calloc(1, sizeof *reader.sweep)};
+  reader.arena = reader.sweep == NULL ? NULL : &reader.sweep->arena;
   if (reader.sweep == NULL || !fill_in(reader.sweep, text, length, overrides, override_count)) {
     complaints.no_memory = true;
   } else if (length > MHAS_SWEEP_BYTES_MOST) {
@@ -95,7 +94,6 @@ mhas_code mhas_sweep_parse(const char *name, const char *text, size_t length, co
   } else {
     mhas_sweep_destroy(reader.sweep);
   }
-  sweep_arena_free(&arena);
   sweep_complaints_free(&complaints);
   return code;
 }
@@ -116,6 +114,8 @@ void mhas_sweep_destroy(mhas_sweep *sweep) {
   mhas_text_free(&sweep->text);
   mhas_text_free(&sweep->overrides);
   mhas_text_free(&sweep->canonical);
+  mhas_searching_destroy(sweep->searching);
+  sweep_arena_free(&sweep->arena);
   free(sweep);
 }
 

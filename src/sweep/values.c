@@ -193,6 +193,29 @@ static bool take_flag(sweep_complaints *complaints, const sweep_node *node, cons
   return false;
 }
 
+static bool take_text(sweep_complaints *complaints, const sweep_node *node, const char *what, const char **text) {
+  if (node->refused) {
+    return false;
+  }
+  if (node->kind != SWEEP_SCALAR || sweep_node_is_null(node)) {
+    sweep_complain(complaints, node->place, "%s takes a text, not %s", what, sweep_show(node).text);
+    return false;
+  }
+  if (strlen(node->text) > MHAS_TEXT_MOST) {
+    sweep_complain(complaints, node->place, "%s takes a text of at most %d bytes, not %zu", what, MHAS_TEXT_MOST,
+                   strlen(node->text));
+    return false;
+  }
+  for (const char *at = node->text; *at != '\0'; at++) {
+    if ((unsigned char)*at < ' ' || *at == 0x7F) {
+      sweep_complain(complaints, node->place, "%s takes a text on one line, without control characters", what);
+      return false;
+    }
+  }
+  *text = node->text;
+  return true;
+}
+
 bool sweep_value_take(sweep_complaints *complaints, const sweep_node *node, const mhas_parameter *parameter,
                       mhas_value *value) {
   if (parameter->type == MHAS_CHOICE) {
@@ -204,6 +227,9 @@ bool sweep_value_take(sweep_complaints *complaints, const sweep_node *node, cons
   }
   if (parameter->type == MHAS_FLAG) {
     return take_flag(complaints, node, parameter->name, &value->integer);
+  }
+  if (parameter->type == MHAS_TEXT) {
+    return take_text(complaints, node, parameter->name, &value->text);
   }
   sweep_number number;
   if (!sweep_number_take(complaints, node, parameter->name, &number)) {
@@ -270,6 +296,8 @@ sweep_words sweep_describe(const mhas_parameter *parameter) {
       used += snprintf(words.text + used, sizeof words.text - (size_t)used, "%s%s", i == 0 ? "" : ", ",
                        parameter->choices[i]);
     }
+  } else if (parameter->type == MHAS_TEXT) {
+    (void)snprintf(words.text, sizeof words.text, "a text");
   } else if (parameter->type != MHAS_FLAG) {
     describe_number(parameter, &words);
   }
@@ -277,7 +305,20 @@ sweep_words sweep_describe(const mhas_parameter *parameter) {
 }
 
 double sweep_value_number(const mhas_parameter *parameter, mhas_value value) {
-  return parameter->type == MHAS_REAL ? value.real : (double)value.integer;
+  switch (parameter->type) {
+    case MHAS_REAL: return value.real;
+    case MHAS_TEXT: return 0.0;
+    default: return (double)value.integer;
+  }
+}
+
+int sweep_value_compare(const mhas_parameter *parameter, mhas_value a, mhas_value b) {
+  if (parameter->type == MHAS_TEXT) {
+    return strcmp(a.text, b.text);
+  }
+  const double x = sweep_value_number(parameter, a);
+  const double y = sweep_value_number(parameter, b);
+  return (x > y) - (x < y);
 }
 
 /* ---- writing numbers ---- */
@@ -328,6 +369,14 @@ bool sweep_decimal_split(double value, int64_t *digits, int *decimals) {
   return *decimals <= 22 && llabs(*digits) <= (int64_t)SWEEP_INTEGER_MOST;
 }
 
+static void write_quoted(const char *words, mhas_text *text) {
+  mhas_text_append(text, "\"");
+  for (const char *at = words; *at != '\0'; at++) {
+    mhas_text_append(text, *at == '"' || *at == '\\' ? "\\%c" : "%c", *at);
+  }
+  mhas_text_append(text, "\"");
+}
+
 void mhas_value_format(const mhas_parameter *parameter, mhas_value value, mhas_text *text) {
   switch (parameter->type) {
     case MHAS_REAL: mhas_text_append(text, "%s", sweep_shortest(value.real).text); return;
@@ -338,6 +387,7 @@ void mhas_value_format(const mhas_parameter *parameter, mhas_value value, mhas_t
         return;
       }
       break;
+    case MHAS_TEXT: write_quoted(value.text, text); return;
     case MHAS_INTEGER: break;
   }
   mhas_text_append(text, "%" PRId64, value.integer);

@@ -37,7 +37,7 @@ bool sweep_choice_take(sweep_complaints *complaints, const sweep_node *node, con
 bool sweep_key_check(sweep_complaints *complaints, const sweep_node *key, const char *where, const char *const *keys,
                      size_t count);
 
-/* A value of this parameter, checked against its type and range. */
+/* A value of this parameter, checked against its type and range. A text stays the node's. */
 bool sweep_value_take(sweep_complaints *complaints, const sweep_node *node, const mhas_parameter *parameter,
                       mhas_value *value);
 
@@ -52,8 +52,11 @@ sweep_words sweep_describe(const mhas_parameter *parameter);
 
 size_t sweep_choice_count(const mhas_parameter *parameter);
 
-/* A value as a double, for comparing: a choice's place, a flag's 0 or 1. */
+/* A value as a double: a choice's place, a flag's 0 or 1; 0 for texts, with which nothing can be computed. */
 double sweep_value_number(const mhas_parameter *parameter, mhas_value value);
+
+/* The order of two values, as strcmp tells it. */
+int sweep_value_compare(const mhas_parameter *parameter, mhas_value a, mhas_value b);
 
 /* The shortest decimal that reads back as the same double. */
 typedef struct sweep_decimal {

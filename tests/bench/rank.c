@@ -24,8 +24,6 @@
 /* Of LAPACK; for comparison only. */
 void dgelsy_(const int *m, const int *n, const int *nrhs, double *a, const int *lda, double *b, const int *ldb,
              int *jpvt, const double *rcond, int *rank, double *work, const int *lwork, int *info);
-void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work, const int *lwork,
-             int *info);
 
 enum { OUTPUTS = 100, DIM = 64 };
 
@@ -72,12 +70,25 @@ static void make(bench *s, int64_t columns, uint64_t which, mhas_cyclic *a) {
   demand(s, mhas_cyclic_fill(a, fill_gaussian, &random, &s->error));
 }
 
+static mhas_code draw_contexts(void *context, int64_t first, int64_t count, double *E, mhas_error *error) {
+  (void)error;
+  mhas_data_contexts(context, seed, first, count, E);
+  return MHAS_OK;
+}
+
+static mhas_code draw_queries(void *context, int64_t first, int64_t count, double *e, mhas_error *error) {
+  (void)error;
+  mhas_data_queries(context, seed, first, count, e);
+  return MHAS_OK;
+}
+
 /* Features of as many heads as make as many columns as samples; contexts are shared by all or each sample's own. */
 static void make_features(bench *s, bool shared, mhas_cyclic *Z) {
   const mhas_features_shape shape = {
       .heads = s->size / DIM, .dim = DIM, .key_dim = DIM, .context = DIM, .shared = shared, .logit_scale = 1.0};
-  const mhas_data_shape data = {
+  mhas_data_shape data = {
       .samples = s->size, .context = DIM, .dim = DIM, .shared = shared, .distribution = MHAS_GAUSSIAN};
+  const mhas_features_samples samples = {s->size, draw_contexts, draw_queries, &data};
   const size_t weights = (size_t)(shape.heads * DIM * DIM);
   double *W_Q = NULL;
   double *W_K = NULL;
@@ -88,7 +99,7 @@ static void make_features(bench *s, bool shared, mhas_cyclic *Z) {
   if (Z->local == NULL) {
     demand(s, mhas_cyclic_create(s->grid, s->size, shape.heads * DIM, "Z", Z, &s->error));
   }
-  demand(s, mhas_features_cyclic(&shape, &data, seed, W_Q, W_K, Z, &saturated, &s->error));
+  demand(s, mhas_features_cyclic(&shape, &samples, W_Q, W_K, NULL, Z, &saturated, &s->error));
   mhas_free(W_Q);
   mhas_free(W_K);
 }

@@ -38,7 +38,9 @@ team "$size" 1 pdgeqpf
 team "$small" 1 pdgesvd
 echo "one process, $ranks BLAS threads"
 alone "$small" 1 dgeqrf dgeqp3 dgelsy dgelsd
-OPENBLAS_NUM_THREADS=$ranks python3 - "$small" <<'PYTHON' | tee -a "$lines"
+python=/usr/bin/python3 # Debian's, which the packages are for
+[ -x "$python" ] || python=python3
+OPENBLAS_NUM_THREADS=$ranks "$python" - "$small" <<'PYTHON' | tee -a "$lines"
 import sys, time
 import numpy
 size = int(sys.argv[1])

@@ -294,6 +294,23 @@ class FilesOfTheProgram(InAFolder):
         self.assertTrue(set(np.unique(results["memorized"])) <= {0, 1})
         self.assertEqual(len(figures.draw(results).axes), 2)
 
+    def test_attention_maps_are_drawn_as_they_are_stored(self):
+        results = self.run_sweep("""
+            experiment: probe
+            parameters: {heads: 3, context: 5, attention: [softmax, hard], dim: 4, samples: 20, attention_samples: 7}
+            store: [attention]
+            """)
+        maps = mhas.stored(results, 1, "attention")
+        self.assertEqual(maps.shape, (7, 3, 5))
+        self.assertEqual(set(np.unique(maps)), {0.0, 1.0})
+        panel = figures.attention_maps(results.isel(point=[1]), Figure().subplots(), sample=2)
+        np.testing.assert_array_equal(np.asarray(panel.collections[0].get_array()).reshape(3, 5), maps[2])
+        figure = figures.draw(results, "attention_maps")
+        drawn = [np.asarray(it.collections[0].get_array()).reshape(3, 5) for it in figure.axes[:2]]
+        np.testing.assert_allclose(drawn, [mhas.stored(results, i, "attention").mean(0) for i in (1, 0)])  # by name: hard first
+        with self.assertRaisesRegex(mhas.ResultError, "holds no Z of point 0"):
+            mhas.stored(results, 0, "Z")
+
     def test_a_training_that_was_cut_short_reads_as_far_as_it_came(self):
         results = self.run_sweep("""
             experiment: memorize

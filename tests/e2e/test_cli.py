@@ -183,7 +183,7 @@ class Experiments(Case):
         self.assertEqual((by_name["heads"]["default"], by_name["heads"]["least"]), (20, 1))
         self.assertEqual((by_name["lr"]["type"], by_name["lr"]["default"], by_name["lr"]["greater_than"]),
                          ("real", 0.001, 0))
-        self.assertEqual(by_name["context_type"]["choices"], ["own", "shared"])
+        self.assertEqual(by_name["context_type"]["choices"], ["own", "shared", "bag"])
         self.assertIs(by_name["early_stop"]["default"], True)
         self.assertEqual(by_name["key_dim"]["default"], "= dim")
 
@@ -231,6 +231,12 @@ class Plan(Case):
         self.assert_refused(call("plan", self.path, "--set", "haeds=3"), "--set haeds", "did you mean")
         self.assert_refused(call("plan", self.path, "--set", "heads"), "--set heads")
 
+    def test_models_are_measured_in_parameters(self):
+        plan = self.plan("--set", "heads=[1, 2]", "--set", "where=true", "--set", "dim=8", "--set", "key_dim=4")
+        self.assertEqual((plan["parameters_least"], plan["parameters_most"]), (8 * (2 * 4 + 1), 2 * 8 * (2 * 4 + 1)))
+        given = ("--set", "heads=2", "--set", "where=true", "--set", "dim=8", "--set", "key_dim=4")
+        self.assertIn(f"{2 * 8 * (2 * 4 + 1)} parameters in every point", call("plan", self.path, *given).stdout)
+
     def test_memory_limit_is_compared(self):
         self.assertIn("within limits.memory_per_rank", call("plan", self.path, "--set", "limits.memory_per_rank=1GiB").stdout)
         self.assertIn("MORE than limits.memory_per_rank", call("plan", self.path, "--set", "limits.memory_per_rank=1B").stdout)
@@ -240,7 +246,7 @@ class Plan(Case):
         self.assert_fine(done)
         rows = list(csv.DictReader(io.StringIO(done.stdout), delimiter="\t"))
         self.assertEqual([row["point"] for row in rows], [str(i) for i in range(SPEC_POINTS)])
-        self.assertEqual(list(rows[0]), ["point", "heads", "context", "samples", "replicate"])
+        self.assertEqual(list(rows[0]), ["point", "heads", "context", "samples", "steps", "replicate"])
         self.assertEqual([row["replicate"] for row in rows], ["0", "1"] * (SPEC_POINTS // 2))
         for row in rows:
             heads, context = int(row["heads"]), int(row["context"])
@@ -332,6 +338,11 @@ class Results(Case):
             file.write(SPEC)
         cls.ran = call("run", "sweep.yaml", "--quiet", cwd=cls.shared)
         cls.file = os.path.join(cls.shared, "sweep.h5")
+
+    def test_results_that_no_point_has_take_no_column(self):
+        shown = call("show", self.file).stdout
+        self.assertIn("residual", shown)
+        self.assertNotIn("rank_per_head_min", shown)  # of constructed weights, which nobody asked for
 
     def test_run_names_the_file_after_the_sweep_and_is_quiet(self):
         self.assertEqual((self.ran.returncode, self.ran.stdout, self.ran.stderr), (0, "", ""))

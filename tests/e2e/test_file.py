@@ -20,7 +20,7 @@ store: [curves, weights, data]
 PROBE = """
 experiment: probe
 parameters: {heads: [1, 2, 3], dim: 5, context: 4, samples: [3, 12]}
-store: [curves, spectrum, weights, data, z]
+store: [curves, spectrum, weights, data, z, attention]
 """
 
 

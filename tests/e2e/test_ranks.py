@@ -32,7 +32,7 @@ parameters:
   context_type: [own, shared]
 where: "heads * dim < 32"
 replicates: 3
-store: [curves, spectrum, weights, data, z]
+store: [curves, spectrum, weights, data, z, attention]
 """
 
 

@@ -11,6 +11,7 @@ static const mhas_random seed = {.seed = 5};
 typedef struct problem {
   double W_Q[HEADS * DIM * KEY_DIM], W_K[HEADS * DIM * KEY_DIM];
   double E[SAMPLES * CONTEXT * DIM], e[SAMPLES * DIM];
+  double compose[1 << 16];
   double Z[SAMPLES * HEADS * DIM];
 } problem;
 
@@ -22,10 +23,11 @@ static mhas_features_shape shape_of(bool shared) {
 static int64_t compute(const mhas_features_shape *shape, const problem *p, int64_t first, int64_t count, double *Z) {
   double *scratch = NULL;
   mhas_error error = {0};
-  assert_int_equal(mhas_alloc(&scratch, (size_t)mhas_features_scratch(shape), sizeof *scratch, "the scratch", &error),
-                   MHAS_OK);
+  assert_int_equal(
+      mhas_alloc(&scratch, (size_t)mhas_features_scratch(shape, count), sizeof *scratch, "the scratch", &error),
+      MHAS_OK);
   const double *E = p->E + (shape->shared ? 0 : first * CONTEXT * DIM);
-  const int64_t saturated = mhas_features(shape, count, E, p->e + first * DIM, p->W_Q, p->W_K, scratch, Z);
+  const int64_t saturated = mhas_features(shape, count, E, p->e + first * DIM, p->W_Q, p->W_K, p->compose, scratch, Z);
   mhas_free(scratch);
   return saturated;
 }
@@ -86,13 +88,29 @@ static void features_follow_the_formula(void **unused) {
   }
 }
 
+/* Softmax, and composing of all kinds. */
+static mhas_features_shape shape_number(int i, problem *p) {
+  mhas_features_shape shape = shape_of(i % 2 == 1);
+  if (i >= 2) {
+    shape.variant = (mhas_variant){
+        .compose = {MHAS_BRANCH_BASE | MHAS_BRANCH_QUERY | MHAS_BRANCH_KEY, MHAS_BRANCH_QUERY | MHAS_BRANCH_KEY},
+        .rank = 2,
+        .scale = 30.0};
+    assert_true(mhas_variant_parameters(&shape.variant, HEADS, DIM) <= (int64_t)(sizeof p->compose / sizeof(double)));
+    mhas_variant_draw(&shape.variant, HEADS, DIM, seed, p->compose);
+  }
+  draw(p, shape.shared);
+  return shape;
+}
+
+enum { SHAPES = 4 };
+
 static void fewer_samples_give_the_same_first_rows(void **unused) {
   (void)unused;
   static problem p;
   static double few[SAMPLES * HEADS * DIM];
-  for (int shared = 0; shared <= 1; shared++) {
-    const mhas_features_shape shape = shape_of(shared);
-    draw(&p, shared);
+  for (int i = 0; i < SHAPES; i++) {
+    const mhas_features_shape shape = shape_number(i, &p);
     (void)compute(&shape, &p, 0, SAMPLES, p.Z);
     for (int64_t count = 1; count < SAMPLES; count += 11) {
       (void)compute(&shape, &p, 0, count, few);
@@ -105,10 +123,9 @@ static void blocks_of_samples_give_the_same_rows(void **unused) {
   (void)unused;
   static problem p;
   static double parts[SAMPLES * HEADS * DIM];
-  for (int shared = 0; shared <= 1; shared++) {
-    const mhas_features_shape shape = shape_of(shared);
-    const int64_t block = mhas_features_block(&shape);
-    draw(&p, shared);
+  for (int i = 0; i < SHAPES; i++) {
+    const mhas_features_shape shape = shape_number(i, &p);
+    const int64_t block = mhas_features_block(&shape, SAMPLES);
     const int64_t saturated = compute(&shape, &p, 0, SAMPLES, p.Z);
     int64_t sum = 0;
     for (int64_t t = 0; t < SAMPLES; t += block) {

@@ -5,66 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "close.h"
 #include "data/model/expected.h"
-#include "mhasweep/model.h"
+#include "rig.h"
 
-static mhas_error error;
-
-/* A model and its samples, both drawn from the same random numbers. */
-typedef struct rig {
-  mhas_model_shape shape;
-  mhas_samples samples;
-  mhas_model *model;
-  int64_t *picks; /* 0, 1, 2 ... */
-  int64_t T;
-} rig;
-
-static rig rig_create(const mhas_model_shape *shape, mhas_precision precision, int64_t T,
-                      mhas_distribution distribution, mhas_random random) {
-  const mhas_data_shape data = {.samples = T,
-                                .context = shape->context,
-                                .dim = shape->dim,
-                                .shared = shape->shared,
-                                .distribution = distribution,
-                                .classes = shape->classes};
-  openblas_set_num_threads(1); /* as in a sweep */
-  rig r = {.shape = *shape, .T = T, .picks = calloc((size_t)T, sizeof(int64_t))};
-  assert_non_null(r.picks);
-  for (int64_t t = 0; t < T; t++) {
-    r.picks[t] = t;
-  }
-  assert_int_equal(mhas_samples_create(&data, precision, &r.samples, &error), MHAS_OK);
-  assert_int_equal(mhas_samples_draw(&r.samples, random, 0, T, &error), MHAS_OK);
-  assert_int_equal(mhas_model_create(shape, precision, T, &r.model, &error), MHAS_OK);
-  mhas_model_initialise(r.model, random);
-  return r;
-}
-
-static void rig_destroy(rig *r) {
-  mhas_model_destroy(r->model);
-  mhas_samples_free(&r->samples);
-  free(r->picks);
-}
-
-static double *slice_values(const rig *r, mhas_slice slice,
-                            void (*get)(const mhas_model *model, mhas_slice slice, double *values)) {
-  double *values = calloc((size_t)mhas_slice_count(&r->shape, slice), sizeof *values);
-  assert_non_null(values);
-  get(r->model, slice, values);
-  return values;
-}
+/* clang-format off */
+#define PLAIN {MHAS_SOFTMAX, {0, 0}, 0, 0.0}, {0.0, 0.0} /* softmax attention, nothing disturbed */
+/* clang-format on */
 
 /* Odd sizes: ones, primes, wide values, more outputs than anything; own and shared contexts, classes and numbers. */
 static const struct {
   int64_t T;
   mhas_model_shape shape;
 } cases[] = {
-    {5, {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4}},  {6, {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4}},
-    {1, {1, 1, 1, 1, 1, 1, false, 2, 1.0, 1e4}},  {1, {1, 1, 1, 1, 1, 1, true, 0, 1.0, 1e4}},
-    {1, {3, 7, 1, 3, 5, 1, true, 11, 1.0, 1e4}},  {4, {1, 7, 5, 3, 5, 11, false, 0, 3.0, 1e4}},
-    {3, {5, 2, 7, 3, 5, 13, true, 2, 4.0, 100.}}, {7, {2, 3, 1, 1, 2, 2, false, 13, 0.5, 1.0}},
-    {5, {4, 8, 8, 1, 8, 5, true, 4, 1.0, 1e4}},   {11, {2, 4, 3, 3, 1, 1, false, 0, 1.0, 1e4}},
+    {5, {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN}},  {6, {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN}},
+    {1, {1, 1, 1, 1, 1, 1, false, 2, 1.0, 1e4, PLAIN}},  {1, {1, 1, 1, 1, 1, 1, true, 0, 1.0, 1e4, PLAIN}},
+    {1, {3, 7, 1, 3, 5, 1, true, 11, 1.0, 1e4, PLAIN}},  {4, {1, 7, 5, 3, 5, 11, false, 0, 3.0, 1e4, PLAIN}},
+    {3, {5, 2, 7, 3, 5, 13, true, 2, 4.0, 100., PLAIN}}, {7, {2, 3, 1, 1, 2, 2, false, 13, 0.5, 1.0, PLAIN}},
+    {5, {4, 8, 8, 1, 8, 5, true, 4, 1.0, 1e4, PLAIN}},   {11, {2, 4, 3, 3, 1, 1, false, 0, 1.0, 1e4, PLAIN}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 static const mhas_random case_random = {.seed = 5, .replicate = 1};
@@ -82,7 +39,7 @@ static void check_against_expected(const mhas_model_shape *shape, int64_t T, mha
   mhas_model_forward(r.model, &r.samples, r.picks, T, got);
   assert_all_close(got, outputs, T * mhas_model_outputs(shape), 1e-14);
   assert_close(mhas_model_gradient(r.model, &r.samples, r.picks, T), loss, 1e-14);
-  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+  for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
     double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
     double squares = 0.0;
     double first = 0.0;
@@ -99,19 +56,21 @@ static void check_against_expected(const mhas_model_shape *shape, int64_t T, mha
 
 static void own_contexts_and_classes_give_the_expected_outputs_and_gradients(void **state) {
   (void)state;
-  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4};
+  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN};
   check_against_expected(&shape, 5, MHAS_UNIFORM, expected_own_outputs, expected_own_loss[0],
                          expected_own_gradient_norm, expected_own_gradient_moment);
 }
 
 static void a_shared_context_and_numbers_give_the_expected_outputs_and_gradients(void **state) {
   (void)state;
-  const mhas_model_shape shape = {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4};
+  const mhas_model_shape shape = {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN};
   check_against_expected(&shape, 6, MHAS_GAUSSIAN, expected_shared_outputs, expected_shared_loss[0],
                          expected_shared_gradient_norm, expected_shared_gradient_moment);
 }
 
 /* ---- against itself ----------------------------------------------------------------- */
+
+static double loss_again(const rig *r) { return mhas_model_gradient(r->model, &r->samples, r->picks, r->T); }
 
 /* The largest parameter array of the cases has a few hundred entries: each is moved both ways. */
 static void gradients_are_those_of_central_differences(void **state) {
@@ -119,28 +78,7 @@ static void gradients_are_those_of_central_differences(void **state) {
   for (int i = 0; i < CASES; i++) {
     rig r = rig_of_case(i, MHAS_FLOAT64);
     for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-      (void)mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
-      double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
-      double *values = slice_values(&r, slice, mhas_model_get);
-      for (int64_t k = 0; k < mhas_slice_count(&r.shape, slice); k++) {
-        const double step = 1e-5;
-        const double here = values[k];
-        values[k] = here + step;
-        mhas_model_set(r.model, slice, values);
-        const double above = mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
-        values[k] = here - step;
-        mhas_model_set(r.model, slice, values);
-        const double below = mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
-        values[k] = here;
-        mhas_model_set(r.model, slice, values);
-        const double difference = (above - below) / (2.0 * step);
-        if (!(fabs(gradient[k] - difference) <= 1e-8 * fmax(1.0, fabs(difference)))) {
-          fail_msg("case %d: gradient of %s[%d] is %.12g, differences give %.12g", i, mhas_slice_name(slice), (int)k,
-                   gradient[k], difference);
-        }
-      }
-      free(gradient);
-      free(values);
+      check_differences(&r, slice, loss_again, 1e-5, 1e-8);
     }
     rig_destroy(&r);
   }
@@ -237,7 +175,7 @@ static void the_score_counts_largest_outputs_that_are_the_label(void **state) {
 
 static void huge_logits_do_not_overflow(void **state) {
   (void)state;
-  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1e12, 1e4};
+  const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1e12, 1e4, PLAIN};
   for (int precision = MHAS_FLOAT32; precision <= MHAS_FLOAT64; precision++) {
     rig r = rig_create(&shape, (mhas_precision)precision, 5, MHAS_GAUSSIAN, case_random);
     assert_true(isfinite(mhas_model_gradient(r.model, &r.samples, r.picks, r.T)));
@@ -247,7 +185,7 @@ static void huge_logits_do_not_overflow(void **state) {
 
 static void the_same_calls_give_the_same_bits(void **state) {
   (void)state;
-  const mhas_model_shape shape = {5, 24, 16, 1, 24, 9, false, 10, 1.0, 1e4};
+  const mhas_model_shape shape = {5, 24, 16, 1, 24, 9, false, 10, 1.0, 1e4, PLAIN};
   const mhas_adam adam = {0.9, 0.999, 1e-8};
   double *weights[2];
   double losses[2][20];
@@ -273,11 +211,11 @@ static void the_same_calls_give_the_same_bits(void **state) {
 
 static void initial_values_fill_their_bounds(void **state) {
   (void)state;
-  const mhas_model_shape shape = {6, 30, 20, 3, 25, 4, true, 50, 1.0, 1e4};
-  const double bounds[MHAS_SLICES] = {sqrt(1.0 / 30), sqrt(1.0 / 30), sqrt(6.0 / 50), sqrt(6.0 / 50),
-                                      sqrt(6.0 / 33), sqrt(6.0 / 43), sqrt(1.0 / 25), sqrt(1.0 / 25)};
+  const mhas_model_shape shape = {6, 30, 20, 3, 25, 4, true, 50, 1.0, 1e4, PLAIN};
+  const double bounds[MHAS_PRE_BASE] = {sqrt(1.0 / 30), sqrt(1.0 / 30), sqrt(6.0 / 50), sqrt(6.0 / 50),
+                                        sqrt(6.0 / 33), sqrt(6.0 / 43), sqrt(1.0 / 25), sqrt(1.0 / 25)};
   rig r = rig_create(&shape, MHAS_FLOAT64, 2, MHAS_UNIFORM, case_random);
-  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
+  for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
     double *values = slice_values(&r, slice, mhas_model_get);
     double least = INFINITY;
     double most = -INFINITY;
@@ -294,7 +232,7 @@ static void initial_values_fill_their_bounds(void **state) {
 
 static void the_first_heads_are_the_same_for_any_number_of_heads(void **state) {
   (void)state;
-  const mhas_model_shape few = {2, 6, 5, 3, 4, 3, false, 3, 1.0, 1e4};
+  const mhas_model_shape few = {2, 6, 5, 3, 4, 3, false, 3, 1.0, 1e4, PLAIN};
   mhas_model_shape many = few;
   many.heads = 5;
   rig a = rig_create(&few, MHAS_FLOAT64, 1, MHAS_UNIFORM, case_random);
@@ -319,7 +257,7 @@ static void the_first_heads_are_the_same_for_any_number_of_heads(void **state) {
 
 static void parameters_are_counted_as_the_paper_does(void **state) {
   (void)state;
-  mhas_model_shape shape = {20, 64, 64, 1, 64, 32, false, 100, 1.0, 1e4};
+  mhas_model_shape shape = {20, 64, 64, 1, 64, 32, false, 100, 1.0, 1e4, PLAIN};
   assert_int_equal(mhas_model_parameters(&shape), 177060);
   shape.heads = 60;
   assert_int_equal(mhas_model_parameters(&shape), 509860);
@@ -349,23 +287,23 @@ static void the_best_parameters_stay_when_training_goes_on(void **state) {
 
 static void models_beyond_32_bit_sizes_are_refused_by_name(void **state) {
   (void)state;
-  const mhas_model_shape good = {2, 5, 3, 2, 4, 3, false, 3, 1.0, 1e4};
+  const mhas_model_shape good = {2, 5, 3, 2, 4, 3, false, 3, 1.0, 1e4, PLAIN};
   mhas_model *model = NULL;
   mhas_model_shape shape = good;
   shape.context = 1 << 16;
-  assert_int_equal(mhas_model_create(&shape, MHAS_FLOAT32, 1 << 16, &model, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "batch * context"));
+  assert_int_equal(mhas_model_create(&shape, MHAS_FLOAT32, 1 << 16, &model, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "batch * context"));
   shape = good;
   shape.heads = 1 << 16;
-  assert_int_equal(mhas_model_check(&shape, 1 << 16, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "batch * heads"));
+  assert_int_equal(mhas_model_check(&shape, 1 << 16, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "batch * heads"));
   shape.dim = 1 << 16;
-  assert_int_equal(mhas_model_check(&shape, 1, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "heads * dim"));
+  assert_int_equal(mhas_model_check(&shape, 1, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "heads * dim"));
   shape.dim = 1;
   shape.value_dim = 1 << 16;
-  assert_int_equal(mhas_model_check(&shape, 1, &error), MHAS_LIMIT);
-  assert_non_null(strstr(error.text, "heads * value_dim"));
+  assert_int_equal(mhas_model_check(&shape, 1, &rig_error), MHAS_LIMIT);
+  assert_non_null(strstr(rig_error.text, "heads * value_dim"));
   assert_null(model);
   mhas_model_destroy(NULL);
 }
@@ -413,7 +351,7 @@ static void the_first_step_of_adam_goes_by_the_sign_of_the_gradient(void **state
 
 static void operations_are_counted_by_hand_for_one_shape(void **state) {
   (void)state;
-  const mhas_model_shape own = {2, 5, 3, 7, 4, 11, false, 13, 1.0, 1e4};
+  const mhas_model_shape own = {2, 5, 3, 7, 4, 11, false, 13, 1.0, 1e4, PLAIN};
   /* a sample: queries 2 (2 5 3 + 2 3 5) = 120, attention 2 (2 11 5 + 2 11 5) = 440, values 2 2 5 7 = 140, W_O 2 14 4 =
    * 112, decoder 2 4 13 = 104; embedding 2 12 25 = 600; softmax 5 (22 + 13) = 175 */
   assert_close(mhas_model_forward_flops(&own, 3.0), 3.0 * (916 + 600 + 175), 0.0);

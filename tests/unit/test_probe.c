@@ -13,6 +13,8 @@ static point probe(int H, int n, int d, int d_h, int T, const char *context_type
   point_set(&p, "dim", d);
   point_set(&p, "key_dim", d_h);
   point_set(&p, "samples", T);
+  point_set(&p, "out_dim", d); /* of a training, which these points have none of */
+  point_set(&p, "steps", 1);
   point_choose(&p, "context_type", context_type);
   return p;
 }

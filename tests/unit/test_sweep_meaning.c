@@ -30,27 +30,38 @@ static void the_canonical_text_has_every_key_in_order(void **state) {
       "replicates: 6\n"
       "sample: {method: sobol, count: 12}\n",
       NULL);
-  assert_string_equal(mhas_sweep_canonical(sweep),
-                      "experiment = probe\n"
-                      "numerics = 1\n"
-                      "parameters.classes = 100\n"
-                      "parameters.context = {from: 8, to: 32, step: 8}\n"
-                      "parameters.context_type = shared\n"
-                      "parameters.dim = 64\n"
-                      "parameters.distribution = uniform\n"
-                      "parameters.fit_tolerance = 1e-06\n"
-                      "parameters.heads = [1, 5]\n"
-                      "parameters.key_dim = [4, 8]\n"
-                      "parameters.labels = regression\n"
-                      "parameters.logit_scale = 1\n"
-                      "parameters.samples = \"= heads * ( context - 1 ) + 1\"\n"
-                      "parameters.weights = random\n"
-                      "replicates = 6\n"
-                      "sample = {method: sobol, count: 12}\n"
-                      "seed = 42\n"
-                      "store = [curves]\n"
-                      "where = key_dim <= dim && context_type == 'shared'\n"
-                      "zip = [[heads, key_dim]]\n");
+  /* Every parameter is there, said or not, by name; between these lines stand those of more parameters. */
+  const char *const lines[] = {
+      "experiment = probe\n",
+      "\nnumerics = 1\n",
+      "\nparameters.classes = 100\n",
+      "\nparameters.context = {from: 8, to: 32, step: 8}\n",
+      "\nparameters.context_type = shared\n",
+      "\nparameters.dim = 64\n",
+      "\nparameters.distribution = uniform\n",
+      "\nparameters.fit_tolerance = 1e-06\n",
+      "\nparameters.heads = [1, 5]\n",
+      "\nparameters.key_dim = [4, 8]\n",
+      "\nparameters.labels = regression\n",
+      "\nparameters.logit_scale = 1\n",
+      "\nparameters.samples = \"= heads * ( context - 1 ) + 1\"\n",
+      "\nparameters.weights = random\n",
+      "\nreplicates = 6\n",
+      "\nsample = {method: sobol, count: 12}\n",
+      "\nseed = 42\n",
+      "\nstore = [curves]\n",
+      "\nwhere = key_dim <= dim && context_type == 'shared'\n",
+      "\nzip = [[heads, key_dim]]\n",
+  };
+  const char *at = mhas_sweep_canonical(sweep);
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    const char *found = strstr(at, lines[i]);
+    if (found == NULL || (i == 0 && found != at)) {
+      fail_msg("\"%s\" is not in\n%s", lines[i], at);
+    }
+    at = found + strlen(lines[i]) - 1; /* at the line's end, where the next may begin */
+  }
+  assert_string_equal(at, "\n");
   /* FNV-1a of that text: an independent loop. */
   uint64_t hash = 14695981039346656037U;
   for (const char *c = mhas_sweep_canonical(sweep); *c != '\0'; c++) {

@@ -11,6 +11,7 @@ import sys
 import numpy as np
 
 CONTEXT, QUERY, LABEL, W_Q, W_K, W_V, W_O, EMB, EMB_B, DEC, DEC_B, SHUFFLE = range(1, 13)
+TARGET, SATURATE = 60, 61
 MASK = 0xFFFFFFFF
 
 
@@ -194,6 +195,30 @@ def probe(r, c):
                 saturated=np.mean([(a.max(1) > 0.99).mean() for a in A]), z=Z[-1])
 
 
+def construct(r, c, gain, peak):
+    """W_h = W_K W_Q^T of every head, without the logits' scale, by the proof; numpy's solvers instead of LAPACK calls."""
+    n, d, H = c["n"], c["d"], c["H"]
+    own = min(n, c["d_h"], d)
+    T = H * (own - 1) + 1
+    E, e, _ = data(r, {**c, "T": T})
+    noise, directions = r.normal(TARGET, T, n), r.normal(SATURATE, H, 2, d)
+    W, low = [], 0
+    for h in range(H):
+        k = own - (h > 0)
+        target = 0.1 * noise[low:low + k]
+        target[np.arange(k), np.arange(k) % n] += peak
+        V = np.stack([np.linalg.lstsq(E[low + i], target[i], rcond=None)[0] for i in range(k)], 1)
+        G = e[low:low + k].T
+        head = V @ np.linalg.pinv(G)
+        if h:
+            u, w = directions[h]
+            w = w - G @ np.linalg.lstsq(G, w, rcond=None)[0]
+            head = head + gain * np.outer(u / np.linalg.norm(u), w / np.linalg.norm(w))
+        W.append(head)
+        low += k
+    return np.stack(W)
+
+
 # ---- output ----
 
 def array(name, values, kind="double", form="%.17g"):
@@ -245,6 +270,9 @@ def main():
         array("expected_probe_%s_sigma" % name, result["sigma"][:result["rank"]])
         array("expected_probe_%s_last_row" % name, result["z"])
         array("expected_probe_%s_facts" % name, [result[k] for k in ("condition", "residual", "readout", "saturated")])
+    for name, c in (("own", PROBE_OWN), ("shared", PROBE_SHARED)):
+        print("\n/* constructed, saturation gain 100, peak 3, seed 42, replicate 1: %s */" % c)
+        array("expected_construct_%s" % name, construct(Random(42, 1), c, 100.0, 3.0))
     print("\n#endif")
 
 
