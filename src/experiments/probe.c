@@ -431,7 +431,7 @@ static mhas_code build_features(probe *p, int64_t first, int64_t total, double *
     if (code == MHAS_OK) {
       *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, p->weights.compose, scratch,
                                   Z + t * p->width);
-      take_maps(p, first + t, count, mhas_features_attention(&p->shape, count, scratch));
+      take_maps(p, first + t, count, mhas_features_attention(scratch));
       code = p->task->proceed(p->task->context, error);
     }
   }
