@@ -64,6 +64,9 @@ size_t cli_values(const cli_words *words, int option, const char **values);
 /* An option's value as a whole number >= 0; *number is left alone if the option is not there. */
 mhas_code cli_count(const cli_words *words, int option, int64_t *number, mhas_error *error);
 
+/* An option whose value is `dynamic` or `static`; *fixed is left alone if it is not there. */
+mhas_code cli_teams(const cli_words *words, int option, bool *fixed, mhas_error *error);
+
 mhas_code cli_print_help(const cli_command *command, mhas_error *error);
 
 /* The rank that mpirun or srun gave to this process; 0 without them. Before MPI_Init. */

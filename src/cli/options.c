@@ -168,6 +168,19 @@ mhas_code cli_count(const cli_words *words, int option, int64_t *number, mhas_er
   return MHAS_OK;
 }
 
+mhas_code cli_teams(const cli_words *words, int option, bool *fixed, mhas_error *error) {
+  const char *word = cli_value(words, option);
+  if (word == NULL) {
+    return MHAS_OK;
+  }
+  *fixed = strcmp(word, "static") == 0;
+  if (!*fixed && strcmp(word, "dynamic") != 0) {
+    return mhas_fail(error, MHAS_USAGE, "%s: --%s %s: it is dynamic or static", words->command->name,
+                     words->command->options[option].name, word);
+  }
+  return MHAS_OK;
+}
+
 int cli_launcher_rank(void) {
   static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {

@@ -105,7 +105,7 @@ class EveryCommand(Case):
 
     def test_help_has_every_option(self):
         expected = {
-            "run": ["-o", "--resume", "--retry-failed", "--set", "--limit", "--quiet"],
+            "run": ["-o", "--resume", "--retry-failed", "--set", "--limit", "--teams", "--quiet"],
             "plan": ["--set", "--list", "--json"],
             "show": ["--point", "--failed", "--json"],
             "export": ["--format", "-o"],
