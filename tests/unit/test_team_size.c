@@ -60,6 +60,16 @@ static void the_least_number_of_ranks_that_do_is_taken(void **unused) {
   assert_true(mhas_experiment_bytes(&odd, &value, 1) == 10000.0);
 }
 
+static void the_probe_shares_large_points_only(void **unused) {
+  (void)unused;
+  const mhas_experiment *probe = mhas_experiment_find("probe");
+  const mhas_experiment *memorize = mhas_experiment_find("memorize");
+  assert_non_null(probe);
+  assert_non_null(memorize);
+  assert_true(probe->max_ranks > 1);
+  assert_true(memorize->max_ranks <= 1);
+}
+
 static void one_rank_alone_agrees_with_itself(void **unused) {
   (void)unused;
   const mhas_team alone = {.size = 1};
@@ -79,6 +89,7 @@ int main(void) {
       cmocka_unit_test(without_teams_a_point_fits_or_not),
       cmocka_unit_test(memory_is_shared_evenly_unless_told_otherwise),
       cmocka_unit_test(the_least_number_of_ranks_that_do_is_taken),
+      cmocka_unit_test(the_probe_shares_large_points_only),
       cmocka_unit_test(one_rank_alone_agrees_with_itself),
   };
   return cmocka_run_group_tests_name("team size", tests, NULL, NULL);
