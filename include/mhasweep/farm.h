@@ -74,6 +74,40 @@ typedef struct mhas_farm_state {
 } mhas_farm_state;
 void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state);
 
+/* ---- simulation: the same scheduler, driven by workers that only pretend ---- */
+
+typedef struct mhas_simulation_options {
+  int workers;
+  mhas_schedule_options schedule;
+  double seconds_per_flop;    /* of one rank; a team of r takes 1 / r of it */
+  double seconds_per_row;     /* whatever the row costs */
+  double seconds_per_message; /* of the master's time: it takes and sends one after the other */
+  double noise;               /* sigma of the log-normal factor (mean 1) on each row, unknown to the scheduler */
+  uint64_t seed;              /* of the noise */
+} mhas_simulation_options;
+
+typedef struct mhas_simulation {
+  int64_t rows; /* that ran: all but the stranded ones */
+  int64_t stranded;
+  int widest;       /* as in mhas_farm_state */
+  int64_t teams;    /* rows that ran on teams */
+  int64_t messages; /* to and from the master */
+  double makespan;  /* seconds from the first order to the last answer */
+  double work;      /* rank-seconds */
+  double longest;   /* seconds of the longest row */
+  double bound;     /* no schedule is shorter: work shared evenly, or the longest row */
+  double master;    /* seconds that the master was at work */
+} mhas_simulation;
+
+/* Runs rows 0 .. count - 1 of these costs on so many ranks each (NULL: one). One event takes O(log workers), and one
+ * that leaves a team waiting O(orders under way). */
+mhas_code mhas_simulate(const float *flops, const int32_t *ranks, int64_t count, const mhas_simulation_options *options,
+                        mhas_simulation *result, mhas_error *error);
+
+/* The same with all points of a sweep, at the costs and on the teams that a run would take for them. */
+mhas_code mhas_simulate_sweep(mhas_sweep *sweep, const mhas_simulation_options *options, mhas_simulation *result,
+                              mhas_error *error);
+
 /* ---- farm: MPI around the scheduler ---- */
 
 typedef struct mhas_farm_control mhas_farm_control;

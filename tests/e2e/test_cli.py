@@ -14,7 +14,7 @@ import unittest
 import h5py
 
 MHASWEEP = os.environ["MHASWEEP"]
-COMMANDS = ("run", "plan", "show", "export", "experiments", "doctor")
+COMMANDS = ("run", "plan", "show", "export", "experiments", "simulate", "doctor")
 TIMEOUT = 120  # of one call; none is expected to come near it
 
 SPEC = """\
@@ -106,6 +106,7 @@ class EveryCommand(Case):
     def test_help_has_every_option(self):
         expected = {
             "run": ["-o", "--resume", "--retry-failed", "--set", "--limit", "--teams", "--quiet"],
+            "simulate": ["--ranks", "--set", "--rate", "--overhead", "--message", "--noise", "--teams", "--json"],
             "plan": ["--set", "--list", "--json"],
             "show": ["--point", "--failed", "--json"],
             "export": ["--format", "-o"],
