@@ -86,7 +86,8 @@ static void fold(mhas_model *model) {
   model->folded = true;
 }
 
-/* From D_KEY_MAP, D_QUERY_MAP, D_VALUE_MAP and D_SHIFT: adds to the gradients of the projections; D_ROWS, D_INPUT. */
+/* From D_KEY_MAP, D_QUERY_MAP, D_VALUE_MAP and D_SHIFT: the gradients of W_Q and W_K, that of W_V, D_ROWS, D_INPUT, and
+ * adds to that of the bias. */
 static void unfold_projections(mhas_model *model, const fold_sizes *z) {
   const real *bias = slice(model, PARAMETERS, MHAS_EMBEDDING_BIAS);
   const real *rows = model->buffer[ROWS];
@@ -116,7 +117,7 @@ static void unfold_projections(mhas_model *model, const fold_sizes *z) {
   }
 }
 
-/* Adds to the gradients of the embedding and of all projections, from those of the maps. */
+/* From the gradients of the maps: sets those of the projections, adds to that of the embedding. */
 static void unfold(mhas_model *model) {
   const fold_sizes z = fold_sizes_of(model);
   real *d_weight = slice(model, GRADIENT, MHAS_EMBEDDING);

@@ -20,8 +20,8 @@ static void prepare_products(mhas_model *model) {
   }
   p[TO_KEY_MAP] = product_of(false, AS_IS, z.r, z.k, z.d, z.d, z.k, z.k);
   p[TO_QUERY_MAP] = product_of(false, AS_IS, z.D, z.k, z.d, z.d, z.k, z.H * z.k);
-  p[TO_D_W_KEY] = product_of(true, TURNED, z.d, z.k, z.r, z.d, z.k, z.k);
-  p[TO_D_W_QUERY] = product_of(true, TURNED, z.d, z.k, z.D, z.d, z.H * z.k, z.k);
+  p[TO_D_W_KEY] = product_of(false, TURNED, z.d, z.k, z.r, z.d, z.k, z.k);
+  p[TO_D_W_QUERY] = product_of(false, TURNED, z.d, z.k, z.D, z.d, z.H * z.k, z.k);
   p[TO_D_KEY_MAP] = product_of(false, AS_IS, z.r, z.k, z.D, z.D, z.H * z.k, z.k);
   p[TO_D_QUERY_MAP] = product_of(false, TURNED, z.D, z.k, z.r, z.D, z.k, z.H * z.k);
   p[ONTO_ROWS] = product_of(true, AS_IS, z.H, z.n, z.d, z.r, z.n, z.r);
@@ -56,6 +56,15 @@ static void folded_gather(mhas_model *model, const mhas_samples *samples, const 
 
 static inline const real *context_of(const mhas_model *model, int64_t b) {
   return (const real *)model->contexts + model->picked[b] * model->shape.context * model->shape.dim;
+}
+
+/* Has the context of sample b fetched while others are worked on: it comes from far away, and picks are random. */
+static inline void fetch_context(const mhas_model *model, int64_t b, int64_t count) {
+  const int64_t size = model->shape.context * model->shape.dim;
+  enum { LINE = 64 / sizeof(real) };
+  for (int64_t i = 0; !model->shape.shared && b < count && i < size; i += LINE) {
+    __builtin_prefetch(context_of(model, b) + i);
+  }
 }
 
 /* LOGITS (B, H, r): the queries against A, all r columns. */
@@ -230,16 +239,18 @@ static void folded_forward(mhas_model *model, const mhas_samples *samples, const
   }
   queries_forward(model, &z, count);
   for (int64_t b = 0; b < count; b++) {
+    fetch_context(model, b + 1, count);
     attention_forward_sample(model, &z, b);
   }
   values_forward(model, &z, count);
 }
 
-/* From D_VALUES: adds to the gradients of embedding and projections. */
+/* From D_VALUES: adds to the gradients of embedding and values, sets those of W_Q and W_K. */
 static void folded_backward(mhas_model *model, int64_t count) {
   const fold_sizes z = fold_sizes_of(model);
   values_backward(model, &z, count);
   for (int64_t b = 0; b < count; b++) {
+    fetch_context(model, b + 1, count);
     attention_backward_sample(model, &z, b);
   }
   queries_backward(model, &z, count);

@@ -2,18 +2,23 @@
  * The loops of lanes.h, for the includer's LANES_LEVEL (plain, avx2, avx512) and number type: LANES_FLOAT is 1 or 0.
  * Included twice by each level's file; the compiler's options decide which instructions come out. No guard for that.
  */
+#if defined(__has_builtin) && !defined(LANES_SHUFFLE)
+#define LANES_SHUFFLE __has_builtin(__builtin_shufflevector)
+#endif
 #if LANES_FLOAT
 #define NUMBER float
 #define BITS int32_t
 #define ROOT sqrtf
 #define NAMED(name, level) name##_##level##_float
 #define TABLE_TYPE lanes_float
+#define HALVES HALVE(8) HALVE(4) HALVE(2) HALVE(1) /* written out: as a loop it stays one in the machine's code */
 #else
 #define NUMBER double
 #define BITS int64_t
 #define ROOT sqrt
 #define NAMED(name, level) name##_##level##_double
 #define TABLE_TYPE lanes_double
+#define HALVES HALVE(4) HALVE(2) HALVE(1)
 #endif
 #define NAMED_(name, level) NAMED(name, level)
 #define NAME(name) NAMED_(name, LANES_LEVEL)
@@ -70,20 +75,22 @@ static inline NUMBER NAME(greatest)(int64_t n, const NUMBER *x) {
   for (int64_t j = 0; i < n; i++, j++) {
     part[j] = x[i] > part[j] ? x[i] : part[j];
   }
-  for (int64_t half = LANES / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; j++) {
-      part[j] = part[j + half] > part[j] ? part[j + half] : part[j];
-    }
+#define HALVE(half)                                                    \
+  for (int64_t j = 0; j < (half); j++) {                               \
+    part[j] = part[j + (half)] > part[j] ? part[j + (half)] : part[j]; \
   }
+  HALVES
+#undef HALVE
   return part[0];
 }
 
 static inline NUMBER NAME(total)(NUMBER part[LANES]) {
-  for (int64_t half = LANES / 2; half > 0; half /= 2) {
-    for (int64_t j = 0; j < half; j++) {
-      part[j] += part[j + half];
-    }
+#define HALVE(half)                      \
+  for (int64_t j = 0; j < (half); j++) { \
+    part[j] += part[j + (half)];         \
   }
+  HALVES
+#undef HALVE
   return part[0];
 }
 
@@ -115,9 +122,67 @@ static inline NUMBER NAME(dot)(int64_t n, const NUMBER *x, const NUMBER *y) {
   return NAME(total)(part);
 }
 
+/* Blocks of TILE x TILE are turned in registers, where the compiler knows how to say that. */
+#if LANES_SHUFFLE
+enum { NAME(TILE) = 32 / sizeof(NUMBER) };
+typedef NUMBER NAME(tile_row) __attribute__((vector_size(32), aligned(sizeof(NUMBER)), may_alias));
+
+static inline void NAME(turn_tile)(const NUMBER *x, int64_t x_stride, NUMBER *xt, int64_t xt_stride) {
+  NAME(tile_row) a[NAME(TILE)];
+  NAME(tile_row) b[NAME(TILE)];
+  for (int i = 0; i < NAME(TILE); i++) {
+    a[i] = *(const NAME(tile_row) *)(x + i * x_stride);
+  }
+#if LANES_FLOAT
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int j = 0; j < 2; j++) {
+      a[i + 2 * j] = __builtin_shufflevector(b[i + j], b[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      a[i + 2 * j + 1] = __builtin_shufflevector(b[i + j], b[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  }
+  for (int i = 0; i < 4; i++) {
+    b[i] = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    b[i + 4] = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+#else
+  NAME(tile_row) c[NAME(TILE)];
+  for (int i = 0; i < 4; i += 2) {
+    c[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 4, 2, 6);
+    c[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 1, 5, 3, 7);
+  }
+  for (int i = 0; i < 2; i++) {
+    b[i] = __builtin_shufflevector(c[i], c[i + 2], 0, 1, 4, 5);
+    b[i + 2] = __builtin_shufflevector(c[i], c[i + 2], 2, 3, 6, 7);
+  }
+#endif
+  for (int i = 0; i < NAME(TILE); i++) {
+    *(NAME(tile_row) *)(xt + i * xt_stride) = b[i];
+  }
+}
+#else
+enum { NAME(TILE) = 1 };
+
+static inline void NAME(turn_tile)(const NUMBER *x, int64_t x_stride, NUMBER *xt, int64_t xt_stride) {
+  (void)x_stride;
+  (void)xt_stride;
+  *xt = *x;
+}
+#endif
+
 static void NAME(turn)(int64_t n, int64_t d, const NUMBER *restrict x, NUMBER *restrict xt) {
-  for (int64_t j = 0; j < d; j++) {
-    for (int64_t i = 0; i < n; i++) {
+  const int64_t n_tiles = n / NAME(TILE) * NAME(TILE);
+  const int64_t d_tiles = d / NAME(TILE) * NAME(TILE);
+  for (int64_t i = 0; i < n_tiles; i += NAME(TILE)) {
+    for (int64_t j = 0; j < d_tiles; j += NAME(TILE)) {
+      NAME(turn_tile)(x + i * d + j, d, xt + j * n + i, n);
+    }
+  }
+  for (int64_t i = 0; i < n; i++) {
+    for (int64_t j = i < n_tiles ? d_tiles : 0; j < d; j++) {
       xt[j * n + i] = x[i * d + j];
     }
   }
@@ -130,12 +195,18 @@ static void NAME(softmax)(int64_t R, int64_t n, NUMBER factor, const NUMBER *log
     NUMBER *to = theta + r * n;
     const NUMBER most = NAME(greatest)(n, from);
     for (int64_t i = 0; i < n; i++) {
-      to[i] = NAME(exp_negative)(factor * (from[i] - most));
+      to[i] = factor * (from[i] - most);
     }
-    const NUMBER sum = NAME(sum)(n, to);
+  }
+  for (int64_t i = 0; i < R * n; i++) {
+    theta[i] = NAME(exp_negative)(theta[i]);
+  }
+  for (int64_t r = 0; r < R; r++) {
+    NUMBER *row = theta + r * n;
+    const NUMBER sum = NAME(sum)(n, row);
     const NUMBER share = 1 / sum;
     for (int64_t i = 0; i < n; i++) {
-      to[i] *= share;
+      row[i] *= share;
     }
     if (sums != NULL) {
       sums[r] = sum;
@@ -212,4 +283,5 @@ const TABLE_TYPE NAME(mhas_lanes) = {
 #undef NAMED_
 #undef NAME
 #undef TABLE_TYPE
+#undef HALVES
 #undef LANES

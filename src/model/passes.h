@@ -33,9 +33,18 @@ static double loss(mhas_model *model, int64_t count, int64_t *right) {
   return squared_error_forward(count, model->buffer[TARGETS], model->buffer[OUTPUTS]);
 }
 
+/* All but what the folded order sets: most of the vector. */
+static void clear_gradient(mhas_model *model) {
+  const int64_t skip = model->order.folded ? model->offset[MHAS_W_QUERY] : model->length;
+  const int64_t go_on = model->order.folded ? model->offset[MHAS_W_VALUE] : model->length;
+  real *gradient = model->buffer[GRADIENT];
+  memset(gradient, 0, (size_t)skip * sizeof(real));
+  memset(gradient + go_on, 0, (size_t)(model->length - go_on) * sizeof(real));
+}
+
 static void backward(mhas_model *model, int64_t count) {
   const mhas_model_shape *s = &model->shape;
-  memset(model->buffer[GRADIENT], 0, (size_t)model->length * sizeof(real));
+  clear_gradient(model);
   if (s->classes > 0) {
     cross_entropy_backward(count, s->classes, model->classes, model->buffer[OUTPUTS]);
   } else {
