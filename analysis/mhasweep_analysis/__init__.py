@@ -3,7 +3,7 @@
     import mhasweep_analysis as mhas
     results = mhas.open("sweep.h5")          # one row per point; undone rows are NaN
     cube = mhas.grid(results)                # one dimension per axis of the sweep
-    figure = mhas.figures.draw(results)      # the figure of the file's experiment
+    figure = mhas.figures.draw(results)      # the figure of the file's experiment, results and axes
 
 From a shell: python3 -m mhasweep_analysis.plot sweep.h5 -o sweep.png
 """

@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         epilog="A file that a sweep is still writing is drawn as far as it is done.")
     parser.add_argument("file", metavar="FILE", type=Path, help="result file")
     parser.add_argument("--figure", metavar="NAME", choices=figures.FIGURES,
-                        help=f"{', '.join(figures.FIGURES)}; default: the one of the file's experiment")
+                        help=f"{', '.join(figures.FIGURES)}; default: by the file's experiment, results and axes")
     parser.add_argument("-o", "--output", metavar="OUT", type=Path,
                         help="picture (.png, .pdf or .svg); default: FILE with .png")
     options = parser.parse_args(arguments)
@@ -31,7 +31,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"{output}: a picture's name ends in {', '.join(FORMATS)}")
 
     try:
-        figure = figures.draw(open_results(options.file, curves=False), options.figure)
+        results = open_results(options.file, curves=False)
+        name = figures.choose(results, options.figure)
+        if figures.FIGURES[name].is_wide:
+            results = open_results(options.file)
+        figure = figures.draw(results, name)
     except ResultError as error:
         text = str(error)
         prefix = "" if text.startswith(f"{options.file}:") else f"{options.file}: "

@@ -144,7 +144,11 @@ typedef enum mhas_stream {
   MHAS_STREAM_QUERY_NOISE = 81,
   MHAS_STREAM_LABEL_NOISE = 82,   /* which labels */
   MHAS_STREAM_LABEL_INSTEAD = 83, /* the labels put in their place */
-  MHAS_STREAM_COMPOSE = 96        /* the first of 14: one for each composing array, in the order of mhas_slice */
+  MHAS_STREAM_COMPOSE = 96,       /* the first of 14: one for each composing array, in the order of mhas_slice */
+  /* of the algebra of teams: */
+  MHAS_STREAM_SKETCH = 112,
+  MHAS_STREAM_START = 113, /* of iterations for singular values */
+  MHAS_STREAM_SIMULATION = 120
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

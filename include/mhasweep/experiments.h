@@ -10,6 +10,8 @@
 #ifndef MHASWEEP_EXPERIMENTS_H
 #define MHASWEEP_EXPERIMENTS_H
 
+#include <mpi.h>
+
 #include "mhasweep/base.h"
 
 /* ---- tables ------------------------------------------------------------ */
@@ -105,12 +107,31 @@ typedef struct mhas_row {
   void *keep_context;
 } mhas_row;
 
+/*
+ * The ranks that run a point together. Zeros: this rank alone, without MPI; in a sweep a single rank has MPI_COMM_SELF.
+ * The communicator is there for this point only.
+ */
+typedef struct mhas_team {
+  MPI_Comm comm;
+  int rank, size;
+} mhas_team;
+
+/* Collective: MHAS_OK if every member says so; else the code and the words of the first one that does not, on all. What
+ * one member alone can run into (no memory, a NaN in its part) has to pass through here before the next collective
+ * call, or the others would wait for ever. */
+mhas_code mhas_team_agree(const mhas_team *team, mhas_code code, mhas_error *error);
+
+/* Collective: `bytes` bytes from member 0 to all. */
+mhas_code mhas_team_share(const mhas_team *team, void *data, int bytes, mhas_error *error);
+
 typedef struct mhas_task {
   mhas_point point;
   unsigned store; /* mhas_store_flag bits that are wanted */
+  mhas_team team;
   /*
    * To be asked at least about once a second (it costs some 50 ns between its real checks). MHAS_OK: go on; else return
    * the code at once: MHAS_STOPPED (the point will be run again some day) or MHAS_LIMIT (it has passed its time).
+   * Collective over a team of several: all members ask at the same place and get the same answer, which is member 0's.
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
@@ -180,9 +201,19 @@ struct mhas_experiment {
   /*
    * Runs one point. MHAS_OK: the row is filled. MHAS_NUMERIC, MHAS_LIMIT, MHAS_NO_MEMORY: the point failed, error->text
    * says why. MHAS_STOPPED: nothing of the row counts. Anything else breaks the sweep. Deterministic: the same point
-   * gives the same bits.
+   * gives the same bits, on teams of the same size.
+   *
+   * Collective over the task's team. Member 0's row is the one that counts; the others have rows of their own, which
+   * are thrown away, but for the code: it must be the same on all, see mhas_team_agree. What was collective when a
+   * member returned must have been so for all.
    */
   mhas_code (*run)(const mhas_task *task, mhas_row *row, mhas_error *error);
+
+  /* The most ranks that can share a point; 0 is 1. */
+  int max_ranks;
+  /* Peak memory of each of `ranks` ranks that share a point, for 2 <= ranks <= max_ranks; NULL: cost's bytes by ranks.
+   */
+  double (*team_bytes)(const mhas_value *values, int ranks);
   const mhas_searchable *searchable; /* NULL: there is nothing to search for */
 
   /* Set by mhas_searching_create only. */
@@ -211,6 +242,16 @@ void mhas_searching_destroy(mhas_experiment *made); /* NULL is fine */
 /* All experiments, in the order users should meet them; *count of them. */
 const mhas_experiment *const *mhas_experiments(int *count);
 const mhas_experiment *mhas_experiment_find(const char *name); /* NULL if there is none */
+
+/* Peak memory of each of `ranks` ranks that share this point, 1 <= ranks <= max_ranks. */
+double mhas_experiment_bytes(const mhas_experiment *experiment, const mhas_value *values, int ranks);
+
+/*
+ * The least number of ranks that can share this point with no more than `most` bytes on each; 0 if even max_ranks are
+ * too few. It depends on nothing else, so that sums run in the same order in every world. *bytes: needed by each of
+ * them, or by each of max_ranks if those are too few; may be NULL.
+ */
+int mhas_experiment_ranks(const mhas_experiment *experiment, const mhas_value *values, double most, double *bytes);
 
 /* Index of a parameter or a result by name, -1 if there is none. */
 int mhas_parameter_find(const mhas_experiment *experiment, const char *name);

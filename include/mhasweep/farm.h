@@ -13,27 +13,45 @@
 
 /* ---- scheduler: who runs what next. No MPI, no clock of its own ---- */
 
+/*
+ * Rows that need a team of ranks go out first, those for most ranks before others, then the costliest; one-rank rows
+ * fill what is left, the costliest first, small ones in chunks. Where the next team finds too few idle workers, the
+ * scheduler works out when there will be enough, by what the running rows are expected to take, and until then lets
+ * idle workers have only one-rank rows that end by that time (and others only on workers that the team will not need).
+ * That time stays as it is until the team starts; after it idle workers wait. So a team waits for no more than the rows
+ * that were running, and there is always an order while everybody is idle and something is left to do.
+ */
 typedef struct mhas_scheduler mhas_scheduler;
 
 typedef struct mhas_schedule_options {
-  double chunk_seconds; /* aim of a chunk's length; default 0.25 */
+  double chunk_seconds; /* aim of a chunk's length; default 0.25, more with many workers, for the master's sake */
   int64_t chunk_most;   /* rows in a chunk at the most; default 4096 */
   int64_t max_failures; /* stop handing out after more than these */
+  bool static_teams;    /* teams of r are only workers k r .. k r + r - 1, k = 0, 1, 2 ... */
 } mhas_schedule_options;
 
-/* `rows` (count of them, ascending) are to be run; flops[i] is the estimated cost of rows[i]. Both are copied.
- * Workers are numbered 0 .. workers - 1. options: NULL, or seconds and rows of 0, mean the defaults. The caller
- * destroys *scheduler. */
-mhas_code mhas_scheduler_create(const int64_t *rows, const float *flops, int64_t count, int workers,
-                                const mhas_schedule_options *options, mhas_scheduler **scheduler, mhas_error *error);
+/* `rows` (count of them, ascending) are to be run; flops[i] is the estimated cost of rows[i], ranks[i] how many workers
+ * have to share it (ranks NULL: one each). All are copied. Rows for more workers than there are stay where they are
+ * (`stranded` in the state). Workers are numbered 0 .. workers - 1. options: NULL, or seconds and rows of 0, mean the
+ * defaults. The caller destroys *scheduler. */
+mhas_code mhas_scheduler_create(const int64_t *rows, const float *flops, const int32_t *ranks, int64_t count,
+                                int workers, const mhas_schedule_options *options, mhas_scheduler **scheduler,
+                                mhas_error *error);
 void mhas_scheduler_destroy(mhas_scheduler *scheduler);
 
-/* Event: a worker is idle. Order: the rows it shall run (*count of them, ascending, owned by the scheduler until that
- * worker's next event); 0: nothing for now. */
-const int64_t *mhas_scheduler_next(mhas_scheduler *scheduler, int worker, double now, int64_t *count);
+/* These workers, idle before, shall run these rows. */
+typedef struct mhas_order {
+  const int *workers;  /* [ranks], ascending; the first one answers for them all. Until the next order is asked for */
+  const int64_t *rows; /* [count], ascending; for the life of the scheduler */
+  int64_t count;       /* 1 if ranks > 1 */
+  int ranks;
+} mhas_order;
 
-/* Event: a worker has ended its chunk; outcome[i] is the mhas_status of its i-th row (pending: given up, not to be
- * handed out again in this run). */
+/* The next order that can be given; false: none until another event. At first all workers are idle. */
+bool mhas_scheduler_next(mhas_scheduler *scheduler, double now, mhas_order *order);
+
+/* Event: the workers of an order are idle again, of which `worker` is the first; outcome[i] is the mhas_status of its
+ * i-th row (pending: given up, not to be handed out again in this run). */
 mhas_code mhas_scheduler_ended(mhas_scheduler *scheduler, int worker, double now, const uint8_t *outcome, int64_t count,
                                mhas_error *error);
 
@@ -45,6 +63,8 @@ typedef struct mhas_farm_state {
   int64_t done, failed; /* ended */
   int64_t given_up;     /* handed out, interrupted */
   int64_t running;      /* handed out, not ended */
+  int64_t stranded;     /* never to be handed out: they need more workers than there are */
+  int widest;           /* the most workers that one of those needs; 0 if there are none */
   int busy, workers;
   double elapsed;         /* seconds since the first order */
   double rows_per_second; /* over the last while */
@@ -53,6 +73,40 @@ typedef struct mhas_farm_state {
   bool too_many_failures; /* max_failures was passed */
 } mhas_farm_state;
 void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state);
+
+/* ---- simulation: the same scheduler, driven by workers that only pretend ---- */
+
+typedef struct mhas_simulation_options {
+  int workers;
+  mhas_schedule_options schedule;
+  double seconds_per_flop;    /* of one rank; a team of r takes 1 / r of it */
+  double seconds_per_row;     /* whatever the row costs */
+  double seconds_per_message; /* of the master's time: it takes and sends one after the other */
+  double noise;               /* sigma of the log-normal factor (mean 1) on each row, unknown to the scheduler */
+  uint64_t seed;              /* of the noise */
+} mhas_simulation_options;
+
+typedef struct mhas_simulation {
+  int64_t rows; /* that ran: all but the stranded ones */
+  int64_t stranded;
+  int widest;       /* as in mhas_farm_state */
+  int64_t teams;    /* rows that ran on teams */
+  int64_t messages; /* to and from the master */
+  double makespan;  /* seconds from the first order to the last answer */
+  double work;      /* rank-seconds */
+  double longest;   /* seconds of the longest row */
+  double bound;     /* no schedule is shorter: work shared evenly, or the longest row */
+  double master;    /* seconds that the master was at work */
+} mhas_simulation;
+
+/* Runs rows 0 .. count - 1 of these costs on so many ranks each (NULL: one). One event takes O(log workers), and one
+ * that leaves a team waiting O(orders under way). */
+mhas_code mhas_simulate(const float *flops, const int32_t *ranks, int64_t count, const mhas_simulation_options *options,
+                        mhas_simulation *result, mhas_error *error);
+
+/* The same with all points of a sweep, at the costs and on the teams that a run would take for them. */
+mhas_code mhas_simulate_sweep(mhas_sweep *sweep, const mhas_simulation_options *options, mhas_simulation *result,
+                              mhas_error *error);
 
 /* ---- farm: MPI around the scheduler ---- */
 
@@ -68,11 +122,15 @@ bool mhas_farm_give_up(mhas_farm_control *control);  /* the running row shall be
 typedef struct mhas_farm_work {
   void *context;
   /*
-   * Runs these rows on this rank and puts each one's mhas_status into outcome[]. Not collective. A row that fails is
-   * not an error; an error means that the run is broken (say, the disk is full) and ends it on every rank.
+   * Runs these rows and puts each one's mhas_status into outcome[]. A row that fails is not an error; an error means
+   * that the run is broken (say, the disk is full) and ends it on every rank.
+   *
+   * Rows for one rank: on this rank alone, not collective. A row for more: `count` is 1, collective over the team, of
+   * which member 0's outcome counts, and any member's error. What a member is told by the functions above may differ
+   * from what others are told at the time: a decision that all have to take is to be shared (mhas_team_share).
    */
-  mhas_code (*run)(void *context, const int64_t *rows, int64_t count, mhas_farm_control *control, uint8_t *outcome,
-                   mhas_error *error);
+  mhas_code (*run)(void *context, const mhas_team *team, const int64_t *rows, int64_t count, mhas_farm_control *control,
+                   uint8_t *outcome, mhas_error *error);
 } mhas_farm_work;
 
 typedef struct mhas_farm_options {
@@ -86,15 +144,16 @@ typedef struct mhas_farm_options {
 } mhas_farm_options;
 
 /*
- * Collective over comm. Rank 0 passes the rows, their costs and the options (ignored elsewhere) and is the master; if
- * it is alone it works itself. Every rank passes the work. On return every rank knows the final *state and the same
- * code and text: MHAS_OK also when rows failed or a signal stopped the farm, else why the run is broken. Signals must
- * have been caught (mhas_signals_catch); one that came before the farm started stops it too.
+ * Collective over comm. Rank 0 passes the rows, their costs, how many ranks each needs (NULL: one) and the options
+ * (ignored elsewhere) and is the master, in no team; if it is alone it works itself, as the one worker. Every rank
+ * passes the work. On return every rank knows the final *state and the same code and text: MHAS_OK also when rows
+ * failed or a signal stopped the farm, else why the run is broken. Signals must have been caught (mhas_signals_catch);
+ * one that came before the farm started stops it too.
  *
  * MHAS_MPI: the ranks cannot talk, so this one may be alone in knowing it, and others may wait for ever: the caller
  * should end the program (MPI_Abort).
  */
-mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, int64_t count,
+mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, const int32_t *ranks, int64_t count,
                         const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
                         mhas_error *error);
 
@@ -115,7 +174,8 @@ typedef struct mhas_run_options {
   const char *const *overrides;
   size_t override_count;
   bool resume, retry_failed, quiet;
-  int64_t limit; /* rows to run at most; < 0: all */
+  bool static_teams; /* split off at the start, not made for each row that needs one */
+  int64_t limit;     /* rows to run at most; < 0: all */
 } mhas_run_options;
 
 /*

@@ -2,8 +2,8 @@
  * Multi-head attention of one query per sample: its features, and the model that is trained on them.
  *
  * Letters: T samples, n context rows, d dim, H heads, d_h key_dim, d_v value_dim, d_o out_dim, C outputs. All arrays
- * are row-major in the order their shape is written. Nothing here is collective. The same calls give the same bits, as
- * long as BLAS runs the same kernels on the same number of threads.
+ * are row-major in the order their shape is written. Nothing here is collective, unless it says so. The same calls give
+ * the same bits, as long as BLAS runs the same kernels on the same number of threads.
  *
  * Source: Mahdavi, Liao, Thrampoulidis, "Memorization Capacity of Multi-Head Attention in Transformers", ICLR 2024,
  * arXiv 2306.02010.
@@ -12,6 +12,7 @@
 #define MHASWEEP_MODEL_H
 
 #include "mhasweep/data.h"
+#include "mhasweep/linalg.h"
 
 /* ---- variants of attention ---- */
 
@@ -71,7 +72,11 @@ typedef struct mhas_features_shape {
   mhas_variant variant;
 } mhas_features_shape;
 
-/* How many samples mhas_features is best given at once (at least 1), and the doubles of scratch it needs for them. */
+/*
+ * How many samples mhas_features is best given at once, and the doubles of scratch it needs for them. Calls for a part
+ * of the samples are to start at multiples of that: then an entry of Z has the same bits whatever T is and whoever
+ * computes it, and whatever H is, if heads are not composed.
+ */
 int64_t mhas_features_block(const mhas_features_shape *shape, int64_t samples);
 int64_t mhas_features_scratch(const mhas_features_shape *shape, int64_t block);
 
@@ -79,14 +84,48 @@ int64_t mhas_features_scratch(const mhas_features_shape *shape, int64_t block);
  * Z (count, H d): row t is z_1(t) .. z_H(t) with z_h = E^T theta_h, theta_h = softmax(E u_h), u_h = W_K,h (W_Q,h^T e)
  * (section 2 of the paper), or what the variant makes of the logits. E is (count, n, d), or (n, d) if shared; e (count,
  * d); W_Q and W_K (H, d, d_h); compose the arrays of mhas_variant_draw, one behind the other in the order of
- * mhas_slice, not read if there are none. Every size, also count H, has to fit BLAS's int (mhas_features_check).
- * Returns how many of the count H heads are saturated: their largest attention weight, before any composing of weights,
- * is above 0.99.
+ * mhas_slice, not read if there are none. Every size has to fit BLAS's int (mhas_features_check). Returns how many of
+ * the count H heads are saturated: their largest attention weight, before any composing of weights, is above 0.99.
  */
 int64_t mhas_features(const mhas_features_shape *shape, int64_t count, const double *E, const double *e,
                       const double *W_Q, const double *W_K, const double *compose, double *scratch, double *Z);
 /* The weights on the context rows (count, H, n) of the last call; they live in its scratch. */
-const double *mhas_features_attention(const mhas_features_shape *shape, int64_t count, const double *scratch);
+const double *mhas_features_attention(const double *scratch);
+
+/*
+ * What that is made of: features and attention of at most mhas_features_block samples and of at most G =
+ * mhas_features_tile_heads heads, the first of which is a multiple of G; W_Q and W_K start with it. What is beyond
+ * count and heads means nothing.
+ */
+typedef struct mhas_features_part {
+  const double *z;         /* (count, G, d); both live in the scratch */
+  const double *attention; /* (count, G, n) */
+  int64_t saturated;
+} mhas_features_part;
+
+int64_t mhas_features_tile_heads(const mhas_features_shape *shape);
+int64_t mhas_features_tile_scratch(const mhas_features_shape *shape);
+mhas_features_part mhas_features_tile(const mhas_features_shape *shape, int64_t count, int64_t heads, const double *E,
+                                      const double *e, const double *W_Q, const double *W_K, const double *compose,
+                                      double *scratch);
+
+/* Where the samples of a Z that is made in place come from: any of them, any time, on any rank. */
+typedef struct mhas_features_samples {
+  int64_t count; /* T */
+  /* Contexts first .. first + count - 1 into E; the shared one, if it is. */
+  mhas_code (*contexts)(void *context, int64_t first, int64_t count, double *E, mhas_error *error);
+  mhas_code (*queries)(void *context, int64_t first, int64_t count, double *e, mhas_error *error);
+  void *context;
+} mhas_features_samples;
+
+/*
+ * Z (T x H d) spread over a grid: every rank makes its own entries, the same bits as mhas_features makes. Weights are
+ * as for mhas_features, on every rank. *saturated is counted over all ranks. Collective over Z's grid, whose watch is
+ * asked now and then.
+ */
+mhas_code mhas_features_cyclic(const mhas_features_shape *shape, const mhas_features_samples *samples,
+                               const double *W_Q, const double *W_K, const double *compose, mhas_cyclic *Z,
+                               int64_t *saturated, mhas_error *error);
 mhas_code mhas_features_check(const mhas_features_shape *shape, int64_t samples, mhas_error *error);
 double mhas_features_flops(const mhas_features_shape *shape, int64_t samples);
 

@@ -94,7 +94,9 @@ typedef struct mhas_plan {
   bool exact;           /* false: points, flops and maxima come from an even sample of a large grid */
   double flops;         /* sum over points */
   double flops_most;    /* of the costliest point */
-  double bytes_most;    /* memory of the largest point */
+  double bytes_most;    /* memory of the largest point, on one rank */
+  int ranks_most;       /* by limits.memory_per_rank: the most ranks that share a point; 1 if none is shared */
+  bool too_large;       /* a point does not fit that limit whatever the number of ranks */
   int64_t records_most; /* longest curves */
   int64_t spectrum_most;
   double parameters_least, parameters_most; /* of the smallest and the largest model; 0 if there are none */

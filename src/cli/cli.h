@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "mhasweep/base.h"
+#include "mhasweep/sweep.h"
 
 enum { CLI_DONE = 0, CLI_BROKE = 1, CLI_USAGE = 2 }; /* exit statuses; `run` has two more of mhas_run */
 
@@ -39,7 +40,7 @@ typedef struct cli_command {
   mhas_code (*run)(const struct cli_words *words, int *status, mhas_error *error);
 } cli_command;
 
-extern const cli_command cli_run, cli_plan, cli_show, cli_export, cli_experiments, cli_doctor;
+extern const cli_command cli_run, cli_plan, cli_show, cli_export, cli_experiments, cli_simulate, cli_doctor;
 
 typedef struct cli_words {
   const cli_command *command;
@@ -63,6 +64,16 @@ const char *cli_value(const cli_words *words, int option); /* the last one given
 size_t cli_values(const cli_words *words, int option, const char **values);
 /* An option's value as a whole number >= 0; *number is left alone if the option is not there. */
 mhas_code cli_count(const cli_words *words, int option, int64_t *number, mhas_error *error);
+
+/* An option's value as a finite number >= least; *number is left alone if the option is not there. */
+mhas_code cli_number(const cli_words *words, int option, double least, double *number, mhas_error *error);
+
+/* The sweep file that is the command's operand, with the overrides of its option --set. All errors of the file go to
+ * stderr, a line each. The caller destroys *sweep. */
+mhas_code cli_read_sweep(const cli_words *words, int option_set, mhas_sweep **sweep, mhas_error *error);
+
+/* An option whose value is `dynamic` or `static`; *fixed is left alone if it is not there. */
+mhas_code cli_teams(const cli_words *words, int option, bool *fixed, mhas_error *error);
 
 mhas_code cli_print_help(const cli_command *command, mhas_error *error);
 

@@ -101,6 +101,7 @@ static mhas_code examine(doctor *self, mhas_error *error) {
   if (self->rank == 0) {
     hosts = doctor_hosts(self, facts);
     doctor_judge_blas(self, facts);
+    doctor_judge_scalapack(self);
     doctor_judge_dgemm(self, facts);
     doctor_judge_cpus(self, facts);
     doctor_judge_memory(self, facts);

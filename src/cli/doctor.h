@@ -41,6 +41,7 @@ void doctor_judge_blas(doctor *self, const doctor_facts *facts);
 void doctor_judge_dgemm(doctor *self, const doctor_facts *facts);
 void doctor_judge_cpus(doctor *self, const doctor_facts *facts);
 void doctor_judge_memory(doctor *self, const doctor_facts *facts);
+void doctor_judge_scalapack(doctor *self);
 int doctor_hosts(const doctor *self, const doctor_facts *facts); /* how many machines there are */
 
 /* Looks at the current folder as a place for results. Collective. */

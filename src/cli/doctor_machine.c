@@ -112,6 +112,24 @@ void doctor_judge_blas(doctor *self, const doctor_facts *facts) {
   doctor_say(self, DOCTOR_OK, "library", "dgemm comes from %s: %s", path, mhas_blas_library());
 }
 
+/* A second BLAS would be loaded beside ours, with kernels that nobody chose. */
+void doctor_judge_scalapack(doctor *self) {
+  const char *scalapack = mhas_scalapack_path();
+  const char *blas = mhas_scalapack_blas_path();
+  if (strcmp(blas, mhas_blas_path()) == 0) {
+    doctor_say(self, DOCTOR_OK, "team", "pdgemm comes from %s, and takes dgemm from the same library as above",
+               scalapack);
+  } else if (strcmp(blas, "unknown") == 0) {
+    doctor_say(self, DOCTOR_WARN, "team", "pdgemm comes from %s, which does not tell where it takes dgemm from",
+               scalapack);
+  } else {
+    doctor_say(self, DOCTOR_WARN, "team",
+               "pdgemm comes from %s, which takes dgemm from %s, not from the library above: teams may be slow, and "
+               "their last digits differ; link OpenBLAS before ScaLAPACK",
+               scalapack, blas);
+  }
+}
+
 void doctor_judge_dgemm(doctor *self, const doctor_facts *facts) {
   double slowest = INFINITY;
   double fastest = 0.0;

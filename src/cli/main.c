@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 static const cli_command *const commands[] = {
-    &cli_run, &cli_plan, &cli_show, &cli_export, &cli_experiments, &cli_doctor,
+    &cli_run, &cli_plan, &cli_show, &cli_export, &cli_experiments, &cli_simulate, &cli_doctor,
 };
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

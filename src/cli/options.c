@@ -1,6 +1,7 @@
 /* The words of a command line, understood by the command's own table, and the help made from the same table. */
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,34 @@ mhas_code cli_count(const cli_words *words, int option, int64_t *number, mhas_er
                      words->command->options[option].name, word);
   }
   *number = value;
+  return MHAS_OK;
+}
+
+mhas_code cli_number(const cli_words *words, int option, double least, double *number, mhas_error *error) {
+  const char *word = cli_value(words, option);
+  if (word == NULL) {
+    return MHAS_OK;
+  }
+  char *end = NULL;
+  const double value = strtod(word, &end);
+  if (end == word || *end != '\0' || !isfinite(value) || value < least) {
+    return mhas_fail(error, MHAS_USAGE, "%s: --%s %s: not a number from %g on", words->command->name,
+                     words->command->options[option].name, word, least);
+  }
+  *number = value;
+  return MHAS_OK;
+}
+
+mhas_code cli_teams(const cli_words *words, int option, bool *fixed, mhas_error *error) {
+  const char *word = cli_value(words, option);
+  if (word == NULL) {
+    return MHAS_OK;
+  }
+  *fixed = strcmp(word, "static") == 0;
+  if (!*fixed && strcmp(word, "dynamic") != 0) {
+    return mhas_fail(error, MHAS_USAGE, "%s: --%s %s: it is dynamic or static", words->command->name,
+                     words->command->options[option].name, word);
+  }
   return MHAS_OK;
 }
 

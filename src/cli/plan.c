@@ -21,34 +21,6 @@ static const cli_option options[OPTION_COUNT] = {
 
 static const double rate_seconds = 0.05; /* to measure for: longer would not be a better estimate */
 
-/* ---- the sweep file ---- */
-
-/* All errors of the file go to stderr, a line each, as they are for every command that reads one. */
-static mhas_code read_sweep(const cli_words *words, mhas_sweep **sweep, mhas_error *error) {
-  mhas_text text = {0};
-  mhas_text report = {0};
-  const char **overrides = NULL;
-  mhas_code code = mhas_text_read_file(words->operand, MHAS_SWEEP_BYTES_MOST, &text, error);
-  if (code == MHAS_IO) {
-    code = MHAS_USAGE; /* no sweep file, nothing to try again */
-  }
-  if (code == MHAS_OK) {
-    code = mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error);
-  }
-  if (code == MHAS_OK) {
-    const size_t count = cli_values(words, OPTION_SET, overrides);
-    code = mhas_sweep_parse(words->operand, mhas_text_string(&text), text.length, overrides, count, sweep, &report);
-    if (code != MHAS_OK) {
-      (void)fputs(mhas_text_string(&report), stderr);
-      (void)mhas_fail(error, code, "%s", report.length > 0 ? "" : "out of memory while reading the sweep file");
-    }
-  }
-  mhas_free(overrides);
-  mhas_text_free(&report);
-  mhas_text_free(&text);
-  return code;
-}
-
 /* ---- the list of points ---- */
 
 static bool varies(const mhas_sweep *sweep, int parameter) {
@@ -142,7 +114,7 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
     (void)mhas_blas_setup(words->argv, true, error); /* slow kernels make a slow estimate, not a wrong plan */
   }
   plan_estimate estimate = {.path = words->operand};
-  MHAS_TRY(read_sweep(words, &estimate.sweep, error));
+  MHAS_TRY(cli_read_sweep(words, OPTION_SET, &estimate.sweep, error));
   mhas_code code = MHAS_OK;
   if (list) {
     code = print_list(estimate.sweep, error);

@@ -152,9 +152,14 @@ static void print_memory(const plan_estimate *self) {
   (void)mhas_human_bytes(limit, allowed);
   if (self->plan.bytes_most <= limit) {
     line("memory", "the largest point takes about %s, within limits.memory_per_rank, %s", most, allowed);
-  } else {
+  } else if (self->plan.too_large) {
     line("memory", "the largest point takes about %s, MORE than limits.memory_per_rank, %s: it will fail", most,
          allowed);
+  } else {
+    line("memory",
+         "the largest point takes about %s, more than limits.memory_per_rank, %s: such points are shared by up to %d "
+         "ranks, so start at least %d",
+         most, allowed, self->plan.ranks_most, self->plan.ranks_most + 1);
   }
 }
 
@@ -260,6 +265,8 @@ mhas_code plan_print_json(const plan_estimate *self, mhas_error *error) {
   cli_json_put(object, "parameters_least", cli_json_number(plan->parameters_least), &failed);
   cli_json_put(object, "parameters_most", cli_json_number(plan->parameters_most), &failed);
   cli_json_put(object, "bytes_most", cli_json_number(plan->bytes_most), &failed);
+  cli_json_put(object, "ranks_most", json_integer(plan->ranks_most), &failed);
+  cli_json_put(object, "too_large", json_boolean(plan->too_large), &failed);
   cli_json_put(object, "memory_per_rank", cli_json_number(mhas_sweep_limits(self->sweep)->memory_per_rank), &failed);
   cli_json_put(object, "file_bytes", cli_json_number(plan->file_bytes), &failed);
   cli_json_put(object, "flops_per_second", cli_json_number(self->rate), &failed);

@@ -5,7 +5,16 @@
 #include "mhasweep/farm.h"
 #include "mhasweep/linalg.h"
 
-enum { OPTION_OUTPUT, OPTION_RESUME, OPTION_RETRY_FAILED, OPTION_SET, OPTION_LIMIT, OPTION_QUIET, OPTION_COUNT };
+enum {
+  OPTION_OUTPUT,
+  OPTION_RESUME,
+  OPTION_RETRY_FAILED,
+  OPTION_SET,
+  OPTION_LIMIT,
+  OPTION_TEAMS,
+  OPTION_QUIET,
+  OPTION_COUNT
+};
 
 static const cli_option options[OPTION_COUNT] = {
     [OPTION_OUTPUT] = {"output", 'o', "FILE.h5",
@@ -17,6 +26,10 @@ static const cli_option options[OPTION_COUNT] = {
                     "override a parameter or a setting (seed, replicates, limits.seconds_per_point ...) of the sweep "
                     "file; VALUE is YAML; may be repeated"},
     [OPTION_LIMIT] = {"limit", 0, "N", "run at most N points now; the others stay pending"},
+    [OPTION_TEAMS] = {"teams", 0, "dynamic|static",
+                      "how ranks come together for points that need several: a communicator for each such point "
+                      "(dynamic, the default), or all split off at the start (static), for an MPI in which "
+                      "MPI_Comm_create_group misbehaves. The results are the same"},
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no progress on stderr, only warnings and errors"},
 };
 
@@ -45,6 +58,7 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
       .limit = -1,
   };
   MHAS_TRY(cli_count(words, OPTION_LIMIT, &run_options.limit, error));
+  MHAS_TRY(cli_teams(words, OPTION_TEAMS, &run_options.static_teams, error));
   const char **overrides = NULL;
   MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));
   run_options.overrides = overrides;
@@ -67,6 +81,11 @@ const cli_command cli_run = {
         "Runs every point of a sweep file and writes each result into one HDF5 file as soon as it is there. Rank 0 "
         "hands out the points, the other ranks work, so P cores are filled by P + 1 ranks; a single process does "
         "everything itself.\n\n"
+        "A point that needs more memory than limits.memory_per_rank is shared by a team of ranks, if its experiment "
+        "can "
+        "be. How many depends on the point and on that limit alone, so that its numbers do. If there are too few "
+        "ranks, "
+        "the point stays pending, all others are run, and the exit status is 75.\n\n"
         "SIGINT, SIGTERM or SIGUSR1 stop the sweep: no new points start, running ones end or are given up, the file is "
         "complete, and --resume goes on. A second signal does not wait for running points.",
     .options = options,
@@ -81,7 +100,7 @@ const cli_command cli_run = {
         "   1  the run broke (I/O, MPI, out of memory); what was done is in the file\n"
         "   2  the command line or the sweep file is wrong; nothing was written\n"
         "   3  finished, and some points failed (they are in the file, with the reason)\n"
-        "  75  stopped early on request (signal, time limit or --limit); --resume goes on\n",
+        "  75  stopped early (signal, time limit, --limit), or points need more ranks; --resume goes on\n",
     .under_mpi = true,
     .run = run,
 };

@@ -14,6 +14,7 @@ typedef struct show_column {
   double *numbers;          /* [SHOW_BLOCK] */
   char (*texts)[SHOW_CELL]; /* [SHOW_BLOCK] */
   int width;                /* of its widest cell so far */
+  bool present;             /* some cell so far has a value */
 } show_column;
 
 typedef struct show {

@@ -112,6 +112,7 @@ static void widen(const layout *chosen, int64_t point, int64_t row) {
     show_cell(chosen->columns[i], row, cell);
     const int width = cli_text_width(cell);
     chosen->columns[i]->width = width > chosen->columns[i]->width ? width : chosen->columns[i]->width;
+    chosen->columns[i]->present = chosen->columns[i]->present || strcmp(cell, "-") != 0;
   }
 }
 
@@ -160,6 +161,18 @@ static void start_widths(const show *self, layout *chosen) {
   }
 }
 
+/* Leaves out results that no point of the table has: what was not asked for, or nothing at all before a point is done.
+ */
+static void drop_missing(layout *chosen) {
+  int kept = 0;
+  for (int i = 0; i < chosen->count; i++) {
+    if (chosen->columns[i]->present || chosen->columns[i]->facts->role != MHAS_ROLE_RESULT) {
+      chosen->columns[kept++] = chosen->columns[i];
+    }
+  }
+  chosen->count = kept;
+}
+
 /* Twice over the file: once for the widths, once to print, so that no table has to fit into memory. */
 mhas_code show_table(show *self, bool only_failed, int64_t most, mhas_error *error) {
   layout chosen = {0};
@@ -168,6 +181,7 @@ mhas_code show_table(show *self, bool only_failed, int64_t most, mhas_error *err
   choose(self, only_failed, &chosen);
   start_widths(self, &chosen);
   mhas_code code = for_each_row(self, &chosen, only_failed, most, widen, error);
+  drop_missing(&chosen);
   if (code == MHAS_OK && cli_on_terminal()) {
     code = fit(&chosen, &left_out, error);
   }

@@ -13,12 +13,14 @@
 #include "experiments/all.h"
 #include "experiments/checks.h"
 #include "experiments/from_source.h"
+#include "experiments/probe_spread.h"
 #include "experiments/variant.h"
 #include "experiments/weights.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
 
 static const char *const label_kinds[] = {"regression", "classes", NULL};
+static const char *const solvers[] = {"svd", "rrqr", "qp3", NULL};                    /* as mhas_probe_solver */
 static const char *const weight_kinds[] = {"random", "constructed", "trained", NULL}; /* as mhas_weights_kind */
 
 enum {
@@ -35,6 +37,7 @@ enum {
   P_LOGIT_SCALE,
   P_VARIANT, /* the first of VARIANT_PARAMETERS */
   P_FIT_TOLERANCE = P_VARIANT + VARIANT_PARAMETERS,
+  P_SOLVER,
   P_SATURATION_GAIN,
   P_PEAK,
   P_VALUE_DIM,
@@ -67,6 +70,10 @@ static const mhas_parameter parameters[P_COUNT] = {
     VARIANT_TABLE(P_VARIANT),
     [P_FIT_TOLERANCE] = {"fit_tolerance", MHAS_REAL, "1", "1.0e-6", DBL_TRUE_MIN, 1, NULL,
                          "regression: a sample is memorized if its error is at most this times the largest label"},
+    [P_SOLVER] =
+        {"solver", MHAS_CHOICE, "1", "svd", 0, 0, solvers,
+         "how the rank of Z is found. svd: from all singular values; rrqr: randomized rank-revealing QR, at the "
+         "speed of QR, for large Z; qp3: QR with pivots column by column, a slow reference"},
     [P_SATURATION_GAIN] = {"saturation_gain", MHAS_REAL, "1", "1.0e4", DBL_TRUE_MIN, 1e12, NULL,
                            "factor c by which a head saturates on samples of earlier heads (weights: constructed)"},
     [P_PEAK] = {"peak", MHAS_REAL, "1", "3.0", 0, 100, NULL,
@@ -105,7 +112,8 @@ static const mhas_result results[R_COUNT] = {
     [R_RANK_1E3] = {"rank_1e3", MHAS_INTEGER, "1", "singular values of Z above 1e-3 sigma_1"},
     [R_RANK_1E6] = {"rank_1e6", MHAS_INTEGER, "1", "singular values of Z above 1e-6 sigma_1"},
     [R_RANK_1E9] = {"rank_1e9", MHAS_INTEGER, "1", "singular values of Z above 1e-9 sigma_1"},
-    [R_CONDITION] = {"condition", MHAS_REAL, "1", "sigma_1 / sigma_r of Z, r = rank"},
+    [R_CONDITION] = {"condition", MHAS_REAL, "1",
+                     "sigma_1 / sigma_r of Z, r = rank; rrqr and qp3: estimated, sigma_r by |R_rr|"},
     [R_RESIDUAL] = {"residual", MHAS_REAL, "1", "||Z B - Y|| / ||Y|| (Frobenius) of the minimum-norm least-squares B"},
     [R_MEMORIZED] = {"memorized", MHAS_FLAG, "1",
                      "all T samples are fitted: by largest output (classes) or within fit_tolerance (regression)"},
@@ -123,7 +131,7 @@ static const mhas_result results[R_COUNT] = {
     [R_KEY_DIM_USED] = {"key_dim_used", MHAS_INTEGER, "1", "key_dim, or what match_parameters makes of it"},
     [R_LARGEST_WEIGHT] = {"largest_weight", MHAS_REAL, "1", "largest absolute entry of W_Q and W_K"},
     [R_RANK_PER_HEAD_MIN] = {"rank_per_head_min", MHAS_INTEGER, "1",
-                             "least of rank_added over the heads (weights: constructed)"},
+                             "least of rank_added over the heads (weights: constructed, solver: svd, one rank)"},
     [R_ACCURACY] = {"accuracy", MHAS_REAL, "1",
                     "share of the samples that the trained model classifies right (weights: trained, labels: classes)"},
     [R_LOSS] = {"loss", MHAS_REAL, "1", "mean loss of the trained model over all samples (weights: trained)"},
@@ -258,6 +266,8 @@ static mhas_code check(const mhas_value *values, mhas_error *error) {
                                            : mhas_source_check(&wish.source, error);
 }
 
+static mhas_probe_solver solver_of(const mhas_value *values) { return (mhas_probe_solver)values[P_SOLVER].integer; }
+
 /* Of Z and the solve. */
 static double flops_of(const mhas_value *values) {
   const mhas_features_shape shape = features_shape(values);
@@ -265,8 +275,21 @@ static double flops_of(const mhas_value *values) {
   const int64_t width = width_of(values);
   const int64_t outputs = output_count(values);
   const mhas_source_shape source = shape_of_source(values);
+  if (solver_of(values) != MHAS_SOLVE_SVD) {
+    return mhas_source_flops(&source) + mhas_probe_spread_flops(&shape, samples, outputs, solver_of(values));
+  }
   return mhas_source_flops(&source) + mhas_features_flops(&shape, samples) +
          mhas_least_squares_flops(samples, width, outputs) + 2.0 * (double)samples * (double)width * (double)outputs;
+}
+
+/* Of each of so many ranks, with Z in blocks: weights and sources are on every one of them. */
+static double spread_bytes(const mhas_value *values, int ranks) {
+  const mhas_features_shape shape = features_shape(values);
+  const double weights = 2.0 * (double)width_of(values) * (double)shape.key_dim + (double)compose_count(values);
+  const mhas_weights_wish wish = wish_of(values);
+  const double solve =
+      mhas_probe_spread_bytes(&shape, values[P_SAMPLES].integer, output_count(values), solver_of(values), ranks);
+  return mhas_source_bytes(&wish.source) + sizeof(double) * weights + fmax(solve, mhas_weights_bytes(&wish));
 }
 
 /* Z and the labels, the solver's copies, the weights, B, and a block of samples. */
@@ -287,8 +310,10 @@ static mhas_cost cost(const mhas_value *values) {
   const double ranks = is_constructed(values) ? mhas_nested_ranks_bytes(samples, width) : 0.0;
   return (mhas_cost){
       .flops = mhas_weights_flops(&wish) + flops_of(values),
-      .bytes = mhas_source_bytes(&wish.source) + sizeof(double) * (numbers + drawn) +
-               fmax(fmax(solve, ranks), mhas_weights_bytes(&wish)),
+      .bytes = solver_of(values) == MHAS_SOLVE_SVD
+                   ? mhas_source_bytes(&wish.source) + sizeof(double) * (numbers + drawn) +
+                         fmax(fmax(solve, ranks), mhas_weights_bytes(&wish))
+                   : spread_bytes(values, 1),
       .records = is_constructed(values) ? shape.heads : 0,
       .spectrum = spectrum_count(values),
       .parameters = (double)parameter_count(values),
@@ -396,12 +421,18 @@ static void take_maps(probe *p, int64_t first, int64_t count, const double *atte
   }
 }
 
+/* Numbers of the data of a block before the embedding. */
+static size_t drawn_count(const probe *p, int64_t block) {
+  const int64_t contexts = p->shape.shared ? 1 : block;
+  const int64_t rows = contexts * p->shape.context > block ? contexts * p->shape.context : block;
+  return (size_t)(rows * p->shape.dim);
+}
+
 /* Rows first .. first + total - 1 of Z, block by block: the contexts of a block are drawn, used and forgotten. */
 static mhas_code build_features(probe *p, int64_t first, int64_t total, double *Z, int64_t *saturated,
                                 mhas_error *error) {
   const int64_t block = mhas_features_block(&p->shape, total);
   const int64_t contexts = p->shape.shared ? 1 : block;
-  const size_t rows = (size_t)(contexts * p->shape.context > block ? contexts * p->shape.context : block);
   double *E = NULL;
   double *e = NULL;
   double *drawn = NULL;
@@ -417,7 +448,7 @@ static mhas_code build_features(probe *p, int64_t first, int64_t total, double *
                       "the features' scratch", error);
   }
   if (code == MHAS_OK && p->weights.embedding.weight != NULL) {
-    code = mhas_alloc(&drawn, rows * (size_t)p->shape.dim, sizeof *drawn, "the data before the embedding", error);
+    code = mhas_alloc(&drawn, drawn_count(p, block), sizeof *drawn, "the data before the embedding", error);
   }
   if (code == MHAS_OK && p->shape.shared) {
     code = see_contexts(p, 0, 0, drawn, E, error);
@@ -431,7 +462,7 @@ static mhas_code build_features(probe *p, int64_t first, int64_t total, double *
     if (code == MHAS_OK) {
       *saturated += mhas_features(&p->shape, count, E, e, p->weights.W_Q, p->weights.W_K, p->weights.compose, scratch,
                                   Z + t * p->width);
-      take_maps(p, first + t, count, mhas_features_attention(&p->shape, count, scratch));
+      take_maps(p, first + t, count, mhas_features_attention(scratch));
       code = p->task->proceed(p->task->context, error);
     }
   }
@@ -637,7 +668,137 @@ static mhas_code prepare(probe *p, const mhas_weights_wish *wish, mhas_error *er
   return mhas_source_open(&wish->source, p->task->point.random, &p->source, error);
 }
 
+/* ---- Z spread over a team, or in blocks on one rank --------------------------------- */
+
+/* The samples that Z is made of; `drawn` is for what is before an embedding. */
+typedef struct spread_samples {
+  const probe *p;
+  double *drawn;
+} spread_samples;
+
+static mhas_code spread_contexts(void *context, int64_t first, int64_t count, double *E, mhas_error *error) {
+  const spread_samples *s = context;
+  return see_contexts(s->p, first, s->p->shape.shared ? 0 : count, s->drawn, E, error);
+}
+
+static mhas_code spread_queries(void *context, int64_t first, int64_t count, double *e, mhas_error *error) {
+  const spread_samples *s = context;
+  return see_queries(s->p, first, count, s->drawn, e, error);
+}
+
+/* `build_features` asks in the middle of what is collective. */
+static mhas_code always_proceed(void *context, mhas_error *error) { return (void)context, (void)error, MHAS_OK; }
+
+/* The maps of the first samples, for which every rank makes their features by itself. */
+static mhas_code make_maps(probe *p, mhas_error *error) {
+  const int64_t count = attention_samples(p->task->point.values);
+  const size_t maps = (size_t)(count * p->shape.heads * p->shape.context);
+  double *rows = NULL;
+  int64_t unused = 0;
+  MHAS_TRY(mhas_alloc(&p->maps, maps, sizeof(double), "the stored attention maps", error));
+  MHAS_TRY(mhas_alloc(&rows, (size_t)(count * p->width), sizeof *rows, "the features of a few samples", error));
+  mhas_task task = *p->task;
+  task.proceed = always_proceed;
+  probe local = *p;
+  local.task = &task;
+  const mhas_code code = build_features(&local, 0, count, rows, &unused, error);
+  mhas_free(rows);
+  return code;
+}
+
+/* What is stored, and what only one member may find no room for. */
+static mhas_code prepare_spread(probe *p, const mhas_weights_wish *wish, double **drawn, mhas_error *error) {
+  const unsigned store = p->row->keep == NULL ? 0 : p->task->store;
+  const size_t T = (size_t)p->T;
+  const size_t width = (size_t)p->width;
+  MHAS_TRY(mhas_source_open(&wish->source, p->task->point.random, &p->source, error));
+  if (p->weights.embedding.weight != NULL) {
+    MHAS_TRY(mhas_alloc(drawn, drawn_count(p, mhas_features_block(&p->shape, p->T)), sizeof **drawn,
+                        "the data before the embedding", error));
+  }
+  if (p->row->spectrum != NULL || solver_of(p->task->point.values) == MHAS_SOLVE_SVD) {
+    MHAS_TRY(mhas_alloc(&p->sigma, T < width ? T : width, sizeof(double), "the spectrum", error));
+  }
+  if ((store & MHAS_STORE_WEIGHTS) != 0) {
+    MHAS_TRY(mhas_alloc(&p->B, width * (size_t)p->outputs, sizeof(double), "the stored readout", error));
+  }
+  if ((store & MHAS_STORE_DATA) != 0) {
+    MHAS_TRY(mhas_alloc(&p->y, T, sizeof(double), "the stored labels", error));
+    mhas_data_labels(&p->data, p->task->point.random, 0, p->T, p->y);
+  }
+  if ((store & MHAS_STORE_ATTENTION) != 0) {
+    MHAS_TRY(make_maps(p, error));
+  }
+  if ((store & MHAS_STORE_Z) != 0 && p->task->team.size > 1) {
+    return mhas_fail(error, MHAS_LIMIT,
+                     "Z is spread over %d ranks and none has it whole: leave z out of `store`, or raise "
+                     "limits.memory_per_rank",
+                     p->task->team.size);
+  }
+  return (store & MHAS_STORE_Z) != 0 ? mhas_alloc(&p->Z, T * width, sizeof(double), "the stored Z", error) : MHAS_OK;
+}
+
+static mhas_code fit_spread(probe *p, double *drawn, int64_t *saturated, mhas_error *error) {
+  const mhas_value *values = p->task->point.values;
+  spread_samples source = {p, drawn};
+  const mhas_features_samples samples = {p->T, spread_contexts, spread_queries, &source};
+  mhas_spread_probe spread = {
+      .task = p->task,
+      .shape = p->shape,
+      .data = p->data,
+      .width = p->width,
+      .outputs = p->outputs,
+      .solver = solver_of(values),
+      .fit_tolerance = values[P_FIT_TOLERANCE].real,
+      .W_Q = p->weights.W_Q,
+      .W_K = p->weights.W_K,
+      .compose = p->weights.compose,
+      .samples = &samples,
+      .sigma = p->sigma,
+      .B = p->B,
+      .Z = p->Z,
+  };
+  MHAS_TRY(mhas_probe_spread(&spread, error));
+  mhas_value *result = p->row->results;
+  result[R_RANK].integer = spread.ranks[0];
+  result[R_RANK_1E3].integer = spread.ranks[1];
+  result[R_RANK_1E6].integer = spread.ranks[2];
+  result[R_RANK_1E9].integer = spread.ranks[3];
+  result[R_CONDITION].real = spread.condition;
+  result[R_RESIDUAL].real = spread.residual;
+  result[R_MEMORIZED].integer = spread.memorized;
+  *saturated = spread.saturated;
+  return MHAS_OK;
+}
+
+/* Each member makes all weights, the same on all. */
+static mhas_code run_spread(const mhas_task *task, mhas_row *row, mhas_error *error) {
+  const mhas_weights_wish wish = wish_of(task->point.values);
+  probe p = probe_of(task, row);
+  double *drawn = NULL;
+  int64_t saturated = 0;
+  mhas_code code = mhas_team_agree(&task->team, mhas_weights_make(&wish, task, &p.weights, error), error);
+  if (code == MHAS_OK) {
+    code = mhas_team_agree(&task->team, prepare_spread(&p, &wish, &drawn, error), error);
+  }
+  if (code == MHAS_OK) {
+    code = fit_spread(&p, drawn, &saturated, error);
+  }
+  if (code == MHAS_OK) {
+    fill_theory(&p, saturated);
+    code = mhas_team_agree(&task->team, keep(&p, error), error);
+  }
+  mhas_free(drawn);
+  release(&p);
+  return code;
+}
+
+/* ---- Z whole on one rank ----------------------------------------------------------------- */
+
 static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
+  if (task->team.size > 1 || solver_of(task->point.values) != MHAS_SOLVE_SVD) {
+    return run_spread(task, row, error);
+  }
   const mhas_weights_wish wish = wish_of(task->point.values);
   probe p = probe_of(task, row);
   int64_t saturated = 0;
@@ -715,5 +876,7 @@ const mhas_experiment mhas_experiment_probe = {
     .cost = cost,
     .arrays = arrays,
     .run = run,
+    .max_ranks = 1024,
+    .team_bytes = spread_bytes,
     .searchable = &searchable,
 };

@@ -71,6 +71,7 @@ mhas_code mhas_searching_create(const mhas_experiment *base, const mhas_search *
   s->experiment.curves = s->curves;
   s->experiment.curve_count = base->curve_count + 2;
   s->experiment.arrays = NULL;
+  s->experiment.max_ranks = 1; /* a guess looks at all of Z */
   *made = &s->experiment;
   return MHAS_OK;
 }

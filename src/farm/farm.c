@@ -31,10 +31,10 @@ bool mhas_farm_give_up(mhas_farm_control *control) {
 
 /* ---- shared by the roles ---- */
 
-mhas_code mhas_farm_work_on(mhas_farm *farm, const int64_t *rows, int64_t count, mhas_farm_control *control,
-                            mhas_error *error) {
+mhas_code mhas_farm_work_on(mhas_farm *farm, const mhas_team *team, const int64_t *rows, int64_t count,
+                            mhas_farm_control *control, mhas_error *error) {
   memset(farm->outcome, MHAS_PENDING, (size_t)count);
-  return farm->work->run(farm->work->context, rows, count, control, farm->outcome, error);
+  return farm->work->run(farm->work->context, team, rows, count, control, farm->outcome, error);
 }
 
 mhas_code mhas_farm_end_chunk(mhas_farm *farm, int worker, int64_t count, int64_t given, mhas_error *reason) {
@@ -69,22 +69,37 @@ static mhas_code gather(MPI_Comm comm, mhas_farm *farm, mhas_error *error) {
   return mhas_mpi_check(MPI_Comm_size(farm->comm, &farm->size), doing, error);
 }
 
+/* Rank 0's part of what is to be done. */
+typedef struct assignment {
+  const int64_t *rows;
+  const float *flops;
+  const int32_t *ranks;
+  int64_t count;
+} assignment;
+
 /* What can fail on one rank alone, before any work goes out. */
-static mhas_code prepare(mhas_farm *farm, const int64_t *rows, const float *flops, int64_t count, mhas_error *error) {
+static mhas_code prepare(mhas_farm *farm, const assignment *todo, mhas_error *error) {
   const size_t most = (size_t)farm->chunk_most;
+  MHAS_TRY(mhas_teams_prepare(farm->comm, &farm->teams, error));
+  const int workers = farm->size == 1 ? 1 : farm->size - 1;
   MHAS_TRY(mhas_alloc(&farm->outcome, most, sizeof *farm->outcome, "a chunk's outcome", error));
   if (farm->rank != 0) {
+    MHAS_TRY(mhas_alloc(&farm->letter, (size_t)(MHAS_LETTER_HEAD + workers), sizeof(int64_t), "a letter", error));
     return mhas_alloc(&farm->rows, most, sizeof *farm->rows, "a chunk's rows", error);
   }
-  const int workers = farm->size == 1 ? 1 : farm->size - 1;
   const size_t sends = (size_t)workers * MHAS_ORDER_TAGS;
   MHAS_TRY(mhas_alloc(&farm->given, (size_t)workers, sizeof *farm->given, "the master's workers", error));
+  MHAS_TRY(mhas_alloc(&farm->letters, (size_t)workers, sizeof *farm->letters, "the master's letters", error));
   MHAS_TRY(mhas_alloc(&farm->requests, sends, sizeof *farm->requests, "the master's messages", error));
   for (size_t i = 0; i < sends; i++) {
     farm->requests[i] = MPI_REQUEST_NULL;
   }
   const mhas_schedule_options *schedule = &farm->options->schedule;
-  return mhas_scheduler_create(rows, flops, count, workers, schedule, &farm->scheduler, error);
+  if (schedule->static_teams) {
+    mhas_teams_want(&farm->teams, todo->ranks, todo->count);
+  }
+  return mhas_scheduler_create(todo->rows, todo->flops, todo->ranks, todo->count, workers, schedule, &farm->scheduler,
+                               error);
 }
 
 static mhas_code play(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
@@ -97,18 +112,19 @@ static mhas_code play(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error)
 }
 
 /* Fails only if the ranks cannot talk; all else is in the verdict, the same on all of them. */
-static mhas_code run_together(mhas_farm *farm, const int64_t *rows, const float *flops, int64_t count,
-                              mhas_verdict *verdict, mhas_error *error) {
+static mhas_code run_together(mhas_farm *farm, const assignment *todo, mhas_verdict *verdict, mhas_error *error) {
   MHAS_TRY(mhas_share(farm->comm, &farm->chunk_most, (int)sizeof farm->chunk_most, error));
-  verdict->error.code = prepare(farm, rows, flops, count, &verdict->error);
+  verdict->error.code = prepare(farm, todo, &verdict->error);
   MHAS_TRY(mhas_agree(farm->comm, &verdict->error, error));
   if (verdict->error.code == MHAS_OK) {
+    MHAS_TRY(mhas_teams_split(&farm->teams, error));
     MHAS_TRY(play(farm, verdict, error));
   }
+  MHAS_TRY(mhas_teams_free(&farm->teams, error));
   return mhas_mpi_check(MPI_Comm_free(&farm->comm), "part the ranks", error);
 }
 
-mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, int64_t count,
+mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, const int32_t *ranks, int64_t count,
                         const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
                         mhas_error *error) {
   mhas_farm farm = {.work = work};
@@ -121,7 +137,8 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
     farm.stopping.grace_seconds = options->grace_seconds;
     farm.chunk_most = mhas_schedule_defaults(&options->schedule).chunk_most;
   }
-  mhas_code code = run_together(&farm, rows, flops, count, &verdict, error);
+  const assignment todo = {rows, flops, ranks, count};
+  mhas_code code = run_together(&farm, &todo, &verdict, error);
   if (code == MHAS_OK) {
     *state = verdict.state;
     code = verdict.error.code;
@@ -132,7 +149,9 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
   mhas_scheduler_destroy(farm.scheduler);
   mhas_free(farm.outcome);
   mhas_free(farm.rows);
+  mhas_free(farm.letter);
   mhas_free(farm.given);
+  mhas_free(farm.letters);
   mhas_free(farm.requests);
   return code;
 }

@@ -19,22 +19,22 @@ static void loner_look(mhas_farm_control *control, double now) {
 }
 
 void mhas_farm_loner(mhas_farm *farm, mhas_verdict *verdict) {
+  const mhas_team alone = {.comm = MPI_COMM_SELF, .rank = 0, .size = 1};
   mhas_farm_control control = {.look = loner_look, .role = farm};
   mhas_code code = MHAS_OK;
   while (code == MHAS_OK) {
     loner_look(&control, mhas_now());
-    int64_t count = 0;
-    const int64_t *rows = mhas_scheduler_next(farm->scheduler, 0, mhas_now(), &count);
-    if (count == 0) {
+    mhas_order order;
+    if (!mhas_scheduler_next(farm->scheduler, mhas_now(), &order)) {
       break;
     }
-    code = mhas_farm_work_on(farm, rows, count, &control, &verdict->error);
+    code = mhas_farm_work_on(farm, &alone, order.rows, order.count, &control, &verdict->error);
     if (code != MHAS_OK) {
       mhas_scheduler_stop(farm->scheduler);
-      memset(farm->outcome, MHAS_PENDING, (size_t)count);
+      memset(farm->outcome, MHAS_PENDING, (size_t)order.count);
     }
     mhas_error nonsense;
-    if (mhas_farm_end_chunk(farm, 0, count, count, &nonsense) != MHAS_OK) {
+    if (mhas_farm_end_chunk(farm, 0, order.count, order.count, &nonsense) != MHAS_OK) {
       code = nonsense.code;
       verdict->error = nonsense;
     }

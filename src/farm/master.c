@@ -9,9 +9,13 @@ static const double LONGEST_NAP = 2e-3; /* a worker with nothing to do waits for
 
 static const double WATCH_SECONDS = 0.01;
 
+enum { TAGS = 1 << 14 }; /* of teams in the making: far more than are ever under way, and below what MPI allows */
+
 typedef struct master {
   mhas_farm *farm;
-  int workers, busy, parted;
+  int workers, parted;
+  int under_way;        /* orders */
+  int64_t teams;        /* named so far */
   int signals;          /* the most that any one rank has caught */
   mhas_stop_level told; /* what the workers know */
   double next_watch;    /* when to think of stopping again */
@@ -21,7 +25,7 @@ typedef struct master {
 /* ---- to the workers ---- */
 
 /* Sends without waiting for the worker to listen; `data` must stay until it has. */
-static mhas_code send_order(master *self, int worker, int tag, const int64_t *data, int64_t count, mhas_error *error) {
+static mhas_code send_order(master *self, int worker, int tag, const void *data, int64_t count, mhas_error *error) {
   MPI_Request *request = &self->farm->requests[worker * MHAS_ORDER_TAGS + tag];
   int narrow = 0;
   MHAS_TRY(mhas_narrow(count, "a chunk", &narrow, error));
@@ -36,15 +40,32 @@ static mhas_code send_to_all(master *self, int tag, mhas_error *error) {
   return MHAS_OK;
 }
 
-static mhas_code hand_out(master *self, int worker, mhas_error *error) {
-  int64_t count = 0;
-  const int64_t *rows = mhas_scheduler_next(self->farm->scheduler, worker, mhas_now(), &count);
-  self->farm->given[worker] = count;
-  if (count == 0) {
-    return MHAS_OK;
+/* A letter to each member: so they are named to all of them in the same order, team after team. */
+static mhas_code name_team(master *self, const mhas_order *order, mhas_error *error) {
+  const int64_t length = MHAS_LETTER_HEAD + (int64_t)order->ranks;
+  mhas_letter *letter = NULL;
+  MHAS_TRY(mhas_alloc(&letter, (size_t)length, sizeof(int64_t), "a letter to a team", error));
+  self->farm->letters[order->workers[0]] = letter;
+  *letter = (mhas_letter){.row = order->rows[0], .tag = self->teams++ % TAGS, .ranks = order->ranks};
+  for (int i = 0; i < order->ranks; i++) {
+    letter->members[i] = order->workers[i] + 1;
   }
-  self->busy++;
-  return send_order(self, worker, MHAS_TAG_ROWS, rows, count, error);
+  for (int i = 0; i < order->ranks; i++) {
+    MHAS_TRY(send_order(self, order->workers[i], MHAS_TAG_TEAM, letter, length, error));
+  }
+  return MHAS_OK;
+}
+
+/* All orders that can be given now. */
+static mhas_code hand_out(master *self, mhas_error *error) {
+  mhas_order order;
+  while (mhas_scheduler_next(self->farm->scheduler, mhas_now(), &order)) {
+    self->farm->given[order.workers[0]] = order.count;
+    self->under_way++;
+    MHAS_TRY(order.ranks > 1 ? name_team(self, &order, error)
+                             : send_order(self, order.workers[0], MHAS_TAG_ROWS, order.rows, order.count, error));
+  }
+  return MHAS_OK;
 }
 
 /* ---- from the workers ---- */
@@ -65,18 +86,32 @@ static void break_run(master *self, const mhas_error *reason, int worker) {
   self->next_watch = 0.0;
 }
 
+/* Who answers has its rows, as have its mates, so this returns at once; it frees the requests. */
+static mhas_code complete_order(master *self, int worker, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  mhas_letter *letter = farm->letters[worker];
+  const int64_t ranks = letter == NULL ? 1 : letter->ranks;
+  const int tag = letter == NULL ? MHAS_TAG_ROWS : MHAS_TAG_TEAM;
+  for (int64_t i = 0; i < ranks; i++) {
+    const int64_t member = letter == NULL ? worker : letter->members[i] - 1;
+    MHAS_TRY(mhas_mpi_check(MPI_Wait(&farm->requests[member * MHAS_ORDER_TAGS + tag], MPI_STATUS_IGNORE),
+                            "complete an order", error));
+  }
+  mhas_free(letter);
+  farm->letters[worker] = NULL;
+  return MHAS_OK;
+}
+
 /* With the outcome in farm->outcome. */
 static mhas_code end_chunk(master *self, int worker, int64_t count, mhas_error *error) {
   mhas_farm *farm = self->farm;
-  /* The worker has its rows, so this returns at once; it frees the request. */
-  MHAS_TRY(mhas_mpi_check(MPI_Wait(&farm->requests[worker * MHAS_ORDER_TAGS + MHAS_TAG_ROWS], MPI_STATUS_IGNORE),
-                          "complete an order", error));
+  MHAS_TRY(complete_order(self, worker, error));
   mhas_error nonsense;
   if (mhas_farm_end_chunk(farm, worker, count, farm->given[worker], &nonsense) != MHAS_OK) {
     break_run(self, &nonsense, worker);
   }
-  self->busy--;
-  return hand_out(self, worker, error);
+  self->under_way--;
+  return hand_out(self, error);
 }
 
 static mhas_code take_ended(master *self, int worker, int bytes, mhas_error *error) {
@@ -186,10 +221,8 @@ static mhas_code attend(master *self, mhas_nap *nap, mhas_error *error) {
 static mhas_code serve(master *self, mhas_error *error) {
   mhas_nap nap = {.most = LONGEST_NAP};
   MHAS_TRY(watch(self, error));
-  for (int worker = 0; worker < self->workers; worker++) {
-    MHAS_TRY(hand_out(self, worker, error));
-  }
-  while (self->busy > 0) {
+  MHAS_TRY(hand_out(self, error));
+  while (self->under_way > 0) {
     MHAS_TRY(watch(self, error));
     MHAS_TRY(attend(self, &nap, error));
   }

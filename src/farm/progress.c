@@ -134,7 +134,7 @@ void mhas_progress_log(mhas_text *text, const mhas_farm_state *state) {
 
 void mhas_progress_closing(mhas_text *text, const mhas_farm_state *state) {
   char human[MHAS_HUMAN_LENGTH];
-  const int64_t untouched = state->total - ended(state) - state->given_up;
+  const int64_t untouched = state->total - ended(state) - state->given_up - state->stranded;
   mhas_text_append(text, "%" PRId64 " of %" PRId64 " points done", state->done, state->total);
   if (state->failed > 0) {
     mhas_text_append(text, ", %" PRId64 " failed", state->failed);
@@ -144,6 +144,9 @@ void mhas_progress_closing(mhas_text *text, const mhas_farm_state *state) {
   }
   if (untouched > 0) {
     mhas_text_append(text, ", %" PRId64 " not started", untouched);
+  }
+  if (state->stranded > 0) {
+    mhas_text_append(text, ", %" PRId64 " in need of more ranks", state->stranded);
   }
   mhas_text_append(text, " in %s", mhas_human_seconds(state->elapsed, human));
   if (state->too_many_failures) {

@@ -1,19 +1,22 @@
 /*
  * What the farm's roles share: the master (rank 0 of many), the workers (all others), the loner (the only rank).
  *
- * A chunk is one message each way: the rows to a worker, a status each back. Between them a worker may hear of a stop,
- * and the master of a signal. Private to the farm.
+ * A chunk is one message each way: the rows to a worker, a status each back. A row for a team is a letter to each
+ * member, and one answer of the first. Between them a worker may hear of a stop, and the master of a signal. Private to
+ * the farm.
  */
 #ifndef MHASWEEP_FARM_ROLES_H
 #define MHASWEEP_FARM_ROLES_H
 
 #include "farm/stopping.h"
 #include "farm/talk.h"
+#include "farm/teams.h"
 #include "mhasweep/farm.h"
 
 /* To a worker. */
 enum {
   MHAS_TAG_ROWS,    /* int64 each: run these */
+  MHAS_TAG_TEAM,    /* a mhas_letter: form a team and run its row */
   MHAS_TAG_DRAIN,   /* empty: start no further row */
   MHAS_TAG_ABANDON, /* empty: leave the running row too */
   MHAS_TAG_FINISH,  /* empty: the farm is done */
@@ -33,8 +36,10 @@ typedef struct mhas_farm {
   int rank, size;
   const mhas_farm_work *work;
   int64_t chunk_most;
-  uint8_t *outcome; /* [chunk_most] */
-  int64_t *rows;    /* [chunk_most]; a worker's */
+  mhas_teams teams;
+  uint8_t *outcome;    /* [chunk_most] */
+  int64_t *rows;       /* [chunk_most]; a worker's */
+  mhas_letter *letter; /* of at most `workers` members; a worker's */
 
   /* The master's and the loner's. */
   const mhas_farm_options *options;
@@ -43,7 +48,8 @@ typedef struct mhas_farm {
   double next_progress;
 
   /* The master's alone. */
-  int64_t *given;        /* [workers]: rows of the chunk that each one has */
+  int64_t *given;        /* [workers]: rows of the chunk that each one has or answers for */
+  mhas_letter **letters; /* [workers]: what went to the members of the team for which each one answers, or NULL */
   MPI_Request *requests; /* [workers][MHAS_ORDER_TAGS]: sends under way */
 } mhas_farm;
 
@@ -67,8 +73,8 @@ mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error);
 void mhas_farm_loner(mhas_farm *farm, mhas_verdict *verdict);
 
 /* Runs a chunk into farm->outcome, whatever does not get there being pending. */
-mhas_code mhas_farm_work_on(mhas_farm *farm, const int64_t *rows, int64_t count, mhas_farm_control *control,
-                            mhas_error *error);
+mhas_code mhas_farm_work_on(mhas_farm *farm, const mhas_team *team, const int64_t *rows, int64_t count,
+                            mhas_farm_control *control, mhas_error *error);
 
 /*
  * Tells the scheduler of the `count` outcomes in farm->outcome of a worker that was given `given` rows. If they make no

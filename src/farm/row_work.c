@@ -1,5 +1,7 @@
 #include "farm/row_work.h"
 
+#include <stdio.h>
+
 /* However long a chunk turns out to be, a finished row reaches the file about this soon. */
 static const double flush_seconds = 1.0;
 
@@ -9,6 +11,7 @@ struct mhas_row_work {
   mhas_store *store;
   const mhas_experiment *experiment;
   mhas_value *values; /* of the point that runs */
+  bool keeps;         /* arrays are stored */
   mhas_row row;       /* reused by every point */
   mhas_store_keep keep;
 };
@@ -27,7 +30,7 @@ mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_st
   row->record_capacity = mhas_store_record_capacity(store);
   row->spectrum_capacity = mhas_store_spectrum_capacity(store);
   if ((wanted & MHAS_STORE_ARRAYS) != 0) {
-    row->keep = mhas_store_keep_array;
+    made->keeps = true;
     row->keep_context = &made->keep;
   }
   const size_t parameters = (size_t)made->experiment->parameter_count;
@@ -66,30 +69,57 @@ void mhas_row_work_destroy(mhas_row_work *work) {
 /* What a running point may still take. */
 typedef struct allowance {
   mhas_farm_control *control;
+  const mhas_team *team;
   double started;
   double seconds_most;
 } allowance;
 
+/* Every member hears the master and tells it of signals; what member 0 makes of it holds for all of them. */
 static mhas_code proceed(void *context, mhas_error *error) {
   const allowance *allowed = context;
+  mhas_code decision = MHAS_OK;
   if (mhas_farm_give_up(allowed->control)) {
-    return mhas_fail(error, MHAS_STOPPED, "stopped on request");
+    decision = MHAS_STOPPED;
+  } else if (mhas_now() - allowed->started > allowed->seconds_most) {
+    decision = MHAS_LIMIT;
   }
-  if (mhas_now() - allowed->started > allowed->seconds_most) {
-    return mhas_fail(error, MHAS_LIMIT, "took longer than %g s (limits.seconds_per_point)", allowed->seconds_most);
+  MHAS_TRY(mhas_team_share(allowed->team, &decision, (int)sizeof decision, error));
+  switch (decision) {
+    case MHAS_STOPPED: return mhas_fail(error, MHAS_STOPPED, "stopped on request");
+    case MHAS_LIMIT:
+      return mhas_fail(error, MHAS_LIMIT, "took longer than %g s (limits.seconds_per_point)", allowed->seconds_most);
+    default: return MHAS_OK;
   }
-  return MHAS_OK;
 }
 
-static mhas_code check_memory(const mhas_row_work *work, mhas_error *error) {
+/* A point that is too large even if shared says what it would need. */
+static mhas_code check_memory(const mhas_row_work *work, int team_size, mhas_error *error) {
+  const mhas_experiment *experiment = work->experiment;
   const double most = mhas_sweep_limits(work->sweep)->memory_per_rank;
-  const double needed = mhas_experiment_cost(work->experiment, work->values).bytes;
-  if (needed > most) {
-    char need[MHAS_HUMAN_LENGTH];
-    char have[MHAS_HUMAN_LENGTH];
-    return mhas_fail(error, MHAS_LIMIT, "needs about %s of memory, more than the %s of limits.memory_per_rank",
-                     mhas_human_bytes(needed, need), mhas_human_bytes(most, have));
+  double needed = 0.0;
+  const int ranks = mhas_experiment_ranks(experiment, work->values, most, &needed);
+  if (ranks == team_size) {
+    return MHAS_OK;
   }
+  if (ranks > 0) {
+    return mhas_fail(error, MHAS_INTERNAL, "a point for %d ranks was given to %d", ranks, team_size);
+  }
+  char alone[MHAS_HUMAN_LENGTH];
+  char have[MHAS_HUMAN_LENGTH];
+  char shared[MHAS_HUMAN_LENGTH];
+  char team[96] = "";
+  if (experiment->max_ranks > 1) {
+    (void)snprintf(team, sizeof team, " on one rank, and still %s on each of %d", mhas_human_bytes(needed, shared),
+                   experiment->max_ranks);
+  }
+  return mhas_fail(error, MHAS_LIMIT, "needs about %s of memory%s, more than the %s of limits.memory_per_rank",
+                   mhas_human_bytes(mhas_experiment_bytes(experiment, work->values, 1), alone), team,
+                   mhas_human_bytes(most, have));
+}
+
+/* A member's row is not the one that counts. */
+static mhas_code drop_array(void *context, const char *name, const double *data, mhas_error *error) {
+  (void)context, (void)name, (void)data, (void)error;
   return MHAS_OK;
 }
 
@@ -106,17 +136,20 @@ static mhas_code values_at(void *context, int64_t size, mhas_value *values, mhas
 
 /* Computes one row into work->row. */
 static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowance *allowed, mhas_error *error) {
+  const mhas_team *team = allowed->team;
   grid_point point = {.sweep = work->sweep, .index = mhas_rows_grid_index(work->rows, row_number)};
   mhas_row_clear(work->experiment, &work->row);
   work->keep.row = row_number;
+  work->row.keep = !work->keeps ? NULL : team->rank == 0 ? mhas_store_keep_array : drop_array;
   int64_t replicate = 0;
   bool included = false;
   MHAS_TRY(mhas_sweep_point(work->sweep, point.index, work->values, &replicate, &included, error));
-  MHAS_TRY(check_memory(work, error));
+  MHAS_TRY(check_memory(work, team->size, error));
   const mhas_task task = {
       .point = {.values = work->values,
                 .random = {.seed = mhas_sweep_seed(work->sweep), .replicate = (uint32_t)replicate}},
       .store = mhas_sweep_store(work->sweep),
+      .team = *team,
       .proceed = proceed,
       .context = (void *)allowed,
       .at = values_at,
@@ -125,17 +158,18 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowa
   return mhas_experiment_run(work->experiment, &task, &work->row, error);
 }
 
-/* Runs one row and puts how it ended into the file. Fails only if the run as a whole is broken. */
-static mhas_code run_row(mhas_row_work *work, int64_t row_number, mhas_farm_control *control, uint8_t *outcome,
-                         mhas_error *error) {
+/* Runs one row and, on member 0, puts how it ended into the file. Fails only if the run as a whole is broken. */
+static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row_number, mhas_farm_control *control,
+                         uint8_t *outcome, mhas_error *error) {
   const allowance allowed = {
       .control = control,
+      .team = team,
       .started = mhas_now(),
       .seconds_most = mhas_sweep_limits(work->sweep)->seconds_per_point,
   };
   mhas_error reason = {.text = ""};
-  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = 1};
-  switch (run_point(work, row_number, &allowed, &reason)) {
+  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = team->size};
+  switch (mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason)) {
     case MHAS_OK: break;
     case MHAS_USAGE: /* an expression gave this point a value that cannot be */
     case MHAS_NUMERIC:
@@ -152,26 +186,40 @@ static mhas_code run_row(mhas_row_work *work, int64_t row_number, mhas_farm_cont
   }
   ended.seconds = mhas_now() - allowed.started;
   *outcome = (uint8_t)ended.status;
-  return mhas_store_append(work->store, row_number, &work->row, &ended, error);
+  return team->rank > 0 ? MHAS_OK : mhas_store_append(work->store, row_number, &work->row, &ended, error);
 }
 
-mhas_code mhas_row_work_run(void *context, const int64_t *rows, int64_t count, mhas_farm_control *control,
-                            uint8_t *outcome, mhas_error *error) {
-  mhas_row_work *work = context;
-  MHAS_TRY(mhas_store_begin(work->store, rows, count, error));
-  const mhas_outcome untouched = {.status = MHAS_PENDING, .reason = "", .ranks = 1};
+/* Puts a row back as it was. */
+static mhas_code leave_row(mhas_row_work *work, const mhas_team *team, int64_t row_number, mhas_error *error) {
+  const mhas_outcome untouched = {.status = MHAS_PENDING, .reason = "", .ranks = team->size};
+  return team->rank > 0 ? MHAS_OK : mhas_store_append(work->store, row_number, &work->row, &untouched, error);
+}
+
+static mhas_code run_rows(mhas_row_work *work, const mhas_team *team, const int64_t *rows, int64_t count,
+                          mhas_farm_control *control, uint8_t *outcome, mhas_error *error) {
   double flushed = mhas_now();
   for (int64_t i = 0; i < count; i++) {
-    if (mhas_farm_stopping(control)) {
+    bool stopping = mhas_farm_stopping(control);
+    MHAS_TRY(mhas_team_share(team, &stopping, (int)sizeof stopping, error));
+    if (stopping) {
       outcome[i] = MHAS_PENDING;
-      MHAS_TRY(mhas_store_append(work->store, rows[i], &work->row, &untouched, error));
+      MHAS_TRY(leave_row(work, team, rows[i], error));
     } else {
-      MHAS_TRY(run_row(work, rows[i], control, &outcome[i], error));
+      MHAS_TRY(run_row(work, team, rows[i], control, &outcome[i], error));
     }
-    if (mhas_now() - flushed > flush_seconds) {
+    if (team->rank == 0 && mhas_now() - flushed > flush_seconds) {
       MHAS_TRY(mhas_store_flush(work->store, error));
       flushed = mhas_now();
     }
   }
-  return mhas_store_flush(work->store, error);
+  return MHAS_OK;
+}
+
+mhas_code mhas_row_work_run(void *context, const mhas_team *team, const int64_t *rows, int64_t count,
+                            mhas_farm_control *control, uint8_t *outcome, mhas_error *error) {
+  mhas_row_work *work = context;
+  mhas_code code = team->rank == 0 ? mhas_store_begin(work->store, rows, count, error) : MHAS_OK;
+  MHAS_TRY(mhas_team_agree(team, code, error));
+  MHAS_TRY(run_rows(work, team, rows, count, control, outcome, error));
+  return team->rank == 0 ? mhas_store_flush(work->store, error) : MHAS_OK;
 }

@@ -1,5 +1,6 @@
 /* A sweep from its file to its exit status. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "farm/row_work.h"
 #include "farm/run_words.h"
 #include "farm/talk.h"
+#include "farm/workload.h"
 #include "mhasweep/linalg.h"
 
 enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
@@ -25,18 +27,14 @@ typedef struct sweep_run {
   mhas_store *store;
   mhas_row_work *work;
   /* rank 0: */
-  int64_t *todo;
-  float *flops;
-  int64_t todo_count;
-  bool cut; /* by --limit: some rows are left pending on purpose */
+  mhas_workload todo; /* cut by --limit: some rows are left pending on purpose */
 } sweep_run;
 
 static void run_release(sweep_run *run) {
   mhas_row_work_destroy(run->work);
   mhas_rows_destroy(run->rows);
   mhas_sweep_destroy(run->sweep);
-  mhas_free(run->todo);
-  mhas_free(run->flops);
+  mhas_workload_free(&run->todo);
   mhas_text_free(&run->path);
   mhas_text_free(&run->spec);
   if (run->lock >= 0) {
@@ -163,39 +161,6 @@ static mhas_code create_file(sweep_run *run, mhas_error *error) {
   return mhas_store_create(run->path.data, run->sweep, run->rows, &plan, &provenance, error);
 }
 
-/* The rows that are still to be run, and what each is expected to cost. */
-static mhas_code list_todo(sweep_run *run, const uint8_t *status, mhas_error *error) {
-  const mhas_experiment *experiment = mhas_sweep_experiment(run->sweep);
-  const int64_t count = mhas_rows_count(run->rows);
-  mhas_value *values = NULL;
-  mhas_code code = mhas_alloc(&run->todo, (size_t)count, sizeof *run->todo, "the list of points to run", error);
-  if (code == MHAS_OK) {
-    code = mhas_alloc(&run->flops, (size_t)count, sizeof *run->flops, "the costs of the points", error);
-  }
-  if (code == MHAS_OK) {
-    code = mhas_alloc(&values, (size_t)experiment->parameter_count, sizeof *values, "a point's values", error);
-  }
-  for (int64_t row = 0; code == MHAS_OK && row < count; row++) {
-    if (status != NULL && status[row] != MHAS_PENDING) {
-      continue;
-    }
-    if (run->options->limit >= 0 && run->todo_count == run->options->limit) {
-      run->cut = true;
-      break;
-    }
-    int64_t replicate = 0;
-    bool included = false;
-    const bool known = mhas_sweep_point(run->sweep, mhas_rows_grid_index(run->rows, row), values, &replicate, &included,
-                                        NULL) == MHAS_OK;
-    run->todo[run->todo_count] = row;
-    run->flops[run->todo_count] =
-        known ? (float)mhas_experiment_cost(experiment, values).flops : 0.0F; /* else it will fail at once */
-    run->todo_count++;
-  }
-  mhas_free(values);
-  return code;
-}
-
 /* Rank 0: after this the file is there, locked, and the list of rows is made. */
 static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
   const mhas_run_options *options = run->options;
@@ -212,7 +177,8 @@ static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
     MHAS_TRY(create_file(run, error));
     MHAS_TRY(mhas_store_lock(path, &run->lock, error));
   }
-  const mhas_code code = list_todo(run, status, error);
+  const int workers = run->size == 1 ? 1 : run->size - 1;
+  const mhas_code code = mhas_workload_list(run->sweep, run->rows, status, options->limit, workers, &run->todo, error);
   mhas_free(status);
   return code;
 }
@@ -228,13 +194,14 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   }
   MHAS_TRY(agree(run->comm, code, error));
   const mhas_farm_options options = {
-      .schedule = {.max_failures = limits->max_failures},
+      .schedule = {.max_failures = limits->max_failures, .static_teams = run->options->static_teams},
       .grace_seconds = 20.0, /* less than the 30 s that SLURM leaves between SIGTERM and SIGKILL */
       .progress = progress == NULL ? NULL : mhas_progress_show,
       .progress_context = progress,
   };
   const mhas_farm_work work = {.context = run->work, .run = mhas_row_work_run};
-  code = mhas_farm_run(run->comm, run->todo, run->flops, run->todo_count, &work, &options, state, error);
+  const mhas_workload *todo = &run->todo;
+  code = mhas_farm_run(run->comm, todo->rows, todo->flops, todo->ranks, todo->count, &work, &options, state, error);
   mhas_progress_destroy(progress);
   return code;
 }
@@ -255,6 +222,16 @@ static mhas_code run_farm(sweep_run *run, mhas_farm_state *state, mhas_error *er
     code = closed;
   }
   return code;
+}
+
+static void say_stranded(const sweep_run *run, const mhas_farm_state *state) {
+  const double mebibytes = ceil(run->todo.bytes_to_fit / (1 << 20)); /* as the sweep file takes it, and never too few */
+  const bool one = state->stranded == 1;
+  mhas_say("%" PRId64
+           " point%s need%s a team of %s%d ranks, and %d work%s here: %s pending. Start it with -n %d or more "
+           "(one rank hands out the work), or raise limits.memory_per_rank to %.0fMiB, and --resume",
+           state->stranded, one ? "" : "s", one ? "s" : "", one ? "" : "up to ", state->widest, state->workers,
+           state->workers == 1 ? "s" : "", one ? "it stays" : "they stay", state->widest + 1, mebibytes);
 }
 
 /* Rank 0: the closing words, and the exit status that the file as a whole deserves. */
@@ -278,10 +255,13 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
     mhas_say_failures(path, 5);
     return EXIT_SOME_FAILED;
   }
+  if (state->stranded > 0) {
+    say_stranded(run, state);
+  }
   if (open > 0) {
     if (state->stopping) {
       mhas_say("stopped on request; `--resume` goes on");
-    } else if (run->cut) {
+    } else if (run->todo.cut) {
       mhas_say("stopped at --limit; `--resume` goes on");
     }
     return EXIT_STOPPED;
@@ -303,7 +283,7 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   MHAS_TRY(agree(run->comm, mhas_signals_catch(error), error));
   MHAS_TRY(read_sweep(run, report, error));
   MHAS_TRY(agree(run->comm, run->rank == 0 ? prepare_file(run, error) : MHAS_OK, error));
-  MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo_count, mhas_rows_count(run->rows), run->path.data,
+  MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo.count, mhas_rows_count(run->rows), run->path.data,
                            run->options->quiet, error));
   mhas_farm_state state = {0};
   MHAS_TRY(run_farm(run, &state, error));

@@ -1,10 +1,87 @@
-/* Private to the farm: what the scheduler makes of its options. */
+/* The inside of the scheduler. Private to the farm. */
 #ifndef MHASWEEP_FARM_SCHEDULER_H
 #define MHASWEEP_FARM_SCHEDULER_H
 
+#include "farm/heap.h"
+#include "farm/pace.h"
+#include "farm/queue.h"
 #include "mhasweep/farm.h"
 
 /* The options with the defaults in place of zeros; NULL for all of them. */
 mhas_schedule_options mhas_schedule_defaults(const mhas_schedule_options *options);
+
+/* What a worker runs, kept by the first one of its order. */
+typedef struct mhas_assignment {
+  const int64_t *rows;
+  int64_t count; /* 0: idle, or not the first one */
+  double flops;  /* of the chunk */
+  double since;  /* when it was handed out */
+  int ranks;     /* that share it */
+  int place;     /* in the list of those that run */
+} mhas_assignment;
+
+/* How the next team comes together. */
+typedef struct mhas_gathering {
+  bool planned;
+  double until; /* when enough workers are expected to be idle */
+  int spare;    /* workers that will be idle by then beyond those that the team needs */
+  int first;    /* static teams: its first worker */
+} mhas_gathering;
+
+enum { MHAS_SNAPSHOTS = 20 }; /* of the count of ended rows, for the rate */
+
+typedef struct mhas_snapshot {
+  double time;
+  int64_t ended;
+} mhas_snapshot;
+
+struct mhas_scheduler {
+  mhas_schedule_options options;
+  int64_t count;
+  mhas_queue queue;
+
+  int worker_count;
+  mhas_assignment *assignments; /* [workers] */
+  int *mates;                   /* [workers]: the next one of the same order, or -1 */
+  int *running;                 /* the first workers of the orders under way */
+  int running_count;
+  uint64_t *idle; /* a bit for each worker */
+  int idle_count;
+  int idle_from; /* no worker below it is idle; idle itself, or not looked at since it was */
+  int *members;  /* [workers]: of the last order */
+
+  mhas_gathering gathering; /* for the next wide row */
+  mhas_heap soonest;        /* scratch */
+
+  int64_t done, failed, given_up, rows_running;
+  bool stopped;
+
+  mhas_pace pace;      /* of rows on one rank */
+  mhas_pace team_pace; /* of rows on teams: operations are those of one member */
+  bool started;        /* the first event sets the clock */
+  double start;
+  mhas_snapshot snapshots[MHAS_SNAPSHOTS];
+  int64_t snapshot_count;
+};
+
+/* Expected seconds of a chunk, and of what is left of one that runs. */
+double mhas_schedule_seconds(const mhas_scheduler *scheduler, double flops, double rows, int ranks);
+double mhas_schedule_rest(const mhas_scheduler *scheduler, const mhas_assignment *assignment, double now);
+
+/* Nothing more is to be handed out. */
+bool mhas_schedule_closed(const mhas_scheduler *scheduler);
+
+/* ---- teams ---- */
+
+bool mhas_schedule_is_idle(const mhas_scheduler *scheduler, int worker);
+/* The lowest idle worker from `from` on; -1 if there is none. */
+int mhas_schedule_idle_from(mhas_scheduler *scheduler, int from);
+
+/* Puts idle workers for a team into scheduler->members, if there are enough. */
+bool mhas_team_find(mhas_scheduler *scheduler, int ranks);
+/* Works out when there will be, and who is free until then. */
+void mhas_team_plan(mhas_scheduler *scheduler, int ranks, double now);
+/* An idle worker that may have one-rank rows of *room seconds meanwhile; -1 if none may. */
+int mhas_team_leaves(mhas_scheduler *scheduler, int ranks, double now, double *room);
 
 #endif

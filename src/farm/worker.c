@@ -1,5 +1,6 @@
 /*
- * A worker: waits asleep for rows, runs them, answers. While it runs it listens now and then for a stop.
+ * A worker: waits asleep for rows, runs them, alone or in a team, and answers. While it runs it listens now and then
+ * for a stop.
  */
 #include "farm/roles.h"
 
@@ -57,7 +58,7 @@ static mhas_code listen(worker *self, mhas_error *error) {
       return MHAS_OK;
     }
     bool finish = false;
-    if (status.MPI_TAG == MHAS_TAG_ROWS) {
+    if (status.MPI_TAG == MHAS_TAG_ROWS || status.MPI_TAG == MHAS_TAG_TEAM) {
       return mhas_fail(error, MHAS_MPI, "a worker got rows while it had some");
     }
     MHAS_TRY(take_word(self, status.MPI_TAG, &finish, error));
@@ -78,6 +79,16 @@ static void worker_look(mhas_farm_control *control, double now) {
   }
 }
 
+/* What became of rows, to the master. */
+static mhas_code answer(worker *self, int64_t count, const mhas_error *reason, mhas_error *error) {
+  /* The master must know of a signal before it hears that rows were left. */
+  MHAS_TRY(report_signals(self, error));
+  if (reason->code != MHAS_OK) {
+    return send_to_master(self, reason, (int64_t)sizeof *reason, MHAS_TAG_BROKEN, error);
+  }
+  return send_to_master(self, self->farm->outcome, count, MHAS_TAG_ENDED, error);
+}
+
 static mhas_code run_chunk(worker *self, const MPI_Status *status, mhas_error *error) {
   mhas_farm *farm = self->farm;
   int count = 0;
@@ -87,17 +98,45 @@ static mhas_code run_chunk(worker *self, const MPI_Status *status, mhas_error *e
   }
   MHAS_TRY(mhas_mpi_check(MPI_Recv(farm->rows, count, MPI_INT64_T, 0, MHAS_TAG_ROWS, farm->comm, MPI_STATUS_IGNORE),
                           "get rows", error));
+  const mhas_team alone = {.comm = MPI_COMM_SELF, .rank = 0, .size = 1};
   mhas_error reason = {.code = MHAS_OK};
-  reason.code = mhas_farm_work_on(farm, farm->rows, count, &self->control, &reason);
+  reason.code = mhas_farm_work_on(farm, &alone, farm->rows, count, &self->control, &reason);
   if (self->broken.code != MHAS_OK) {
     return mhas_fail(error, self->broken.code, "%s", self->broken.text);
   }
-  /* The master must know of a signal before it hears that rows were left. */
-  MHAS_TRY(report_signals(self, error));
-  if (reason.code != MHAS_OK) {
-    return send_to_master(self, &reason, (int64_t)sizeof reason, MHAS_TAG_BROKEN, error);
+  return answer(self, count, &reason, error);
+}
+
+static mhas_code take_letter(worker *self, const MPI_Status *status, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  mhas_letter *letter = farm->letter;
+  int length = 0;
+  MHAS_TRY(mhas_mpi_check(MPI_Get_count(status, MPI_INT64_T, &length), "measure a letter", error));
+  if (length <= MHAS_LETTER_HEAD || length > MHAS_LETTER_HEAD + farm->size - 1) {
+    return mhas_fail(error, MHAS_MPI, "a worker got a letter of %d numbers", length);
   }
-  return send_to_master(self, farm->outcome, count, MHAS_TAG_ENDED, error);
+  MHAS_TRY(mhas_mpi_check(MPI_Recv(letter, length, MPI_INT64_T, 0, MHAS_TAG_TEAM, farm->comm, MPI_STATUS_IGNORE),
+                          "get a letter", error));
+  if (letter->ranks != length - MHAS_LETTER_HEAD) {
+    return mhas_fail(error, MHAS_MPI, "a worker got a letter of %d numbers to %d ranks", length, (int)letter->ranks);
+  }
+  return MHAS_OK;
+}
+
+/* The team is at one about what broke the run, if anything did; its first member answers for it. */
+static mhas_code run_in_team(worker *self, const MPI_Status *status, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  mhas_team team;
+  MHAS_TRY(take_letter(self, status, error));
+  MHAS_TRY(mhas_team_form(&farm->teams, farm->letter, &team, error));
+  mhas_error reason = {.code = MHAS_OK};
+  reason.code = mhas_farm_work_on(farm, &team, &farm->letter->row, 1, &self->control, &reason);
+  if (self->broken.code != MHAS_OK) {
+    return mhas_fail(error, self->broken.code, "%s", self->broken.text);
+  }
+  reason.code = mhas_team_agree(&team, reason.code, &reason);
+  MHAS_TRY(mhas_team_part(&farm->teams, &team, error));
+  return team.rank == 0 ? answer(self, 1, &reason, error) : MHAS_OK;
 }
 
 mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error) {
@@ -117,6 +156,8 @@ mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error) {
     mhas_nap_reset(&nap);
     if (status.MPI_TAG == MHAS_TAG_ROWS) {
       MHAS_TRY(run_chunk(&self, &status, error));
+    } else if (status.MPI_TAG == MHAS_TAG_TEAM) {
+      MHAS_TRY(run_in_team(&self, &status, error));
     } else {
       MHAS_TRY(take_word(&self, status.MPI_TAG, &finish, error));
     }

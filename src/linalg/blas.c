@@ -19,8 +19,10 @@
 
 #include "mhasweep/linalg.h"
 
-/* Fortran's; only its address is wanted here. It also makes sure that a BLAS is linked and so can be asked. */
+/* Fortran's; only their addresses are wanted here. They also make sure that the libraries are linked and so can be
+ * asked. */
 void dgemm_(void);
+void pdgemm_(void);
 
 static const char core_variable[] = "OPENBLAS_CORETYPE";
 
@@ -99,12 +101,34 @@ const char *mhas_blas_core(void) {
 
 const char *mhas_blas_core_for_cpu(void) { return mhas_blas_advice(mhas_blas_core(), cpu_simd()); }
 
-const char *mhas_blas_path(void) {
-  void (*const dgemm)(void) = dgemm_;
+/* ISO C has no cast from a function pointer to an object pointer either. */
+static const char *library_of(void (*function)(void)) {
   void *address = NULL;
-  memcpy(&address, &dgemm, sizeof address);
+  memcpy(&address, &function, sizeof address);
   Dl_info info;
   return dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "unknown";
+}
+
+const char *mhas_blas_path(void) { return library_of(dgemm_); }
+
+const char *mhas_scalapack_path(void) { return library_of(pdgemm_); }
+
+/* PBLAS (of the reference ScaLAPACK) keeps a table of what it calls for doubles, some sixty addresses with dgemm_ among
+ * them: what its own references were bound to, which need not be what this program's are bound to. */
+const char *mhas_scalapack_blas_path(void) {
+  enum { ADDRESSES = 55 };
+  void *const *(*get_table)(void) = NULL;
+  if (!look_up("PB_Cdtypeset", &get_table)) {
+    return "unknown";
+  }
+  void *const *table = get_table();
+  for (int i = 0; i < ADDRESSES; i++) {
+    Dl_info info;
+    if (dladdr(table[i], &info) != 0 && info.dli_sname != NULL && strcmp(info.dli_sname, "dgemm_") == 0) {
+      return info.dli_fname;
+    }
+  }
+  return "unknown";
 }
 
 const char *mhas_blas_library(void) {

@@ -1,5 +1,6 @@
 /* The features of random attention, in double, and the bounds of the theory about them. */
 #include <math.h>
+#include <string.h>
 
 #include "mhasweep/model.h"
 
@@ -10,40 +11,94 @@
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* As many samples as keep the largest array of a block in the cache, between 1 and 256. */
-int64_t mhas_features_block(const mhas_features_shape *shape, int64_t samples) {
-  enum { NUMBERS = 1 << 18, MOST = 256 };
+/* ---- tiles ------------------------------------------------------------------ */
+
+/*
+ * BLAS may round an entry of a product differently when the product's shape changes, or the entry's place in it. So
+ * features are made in tiles, a few heads (or all of them, where they are composed) of some consecutive samples, that
+ * start at multiples of their size and are computed whole, even where fewer heads or samples are wanted: an entry of Z
+ * depends on its sample and its head alone, not on how many there are or on who computes which.
+ */
+int64_t mhas_features_tile_heads(const mhas_features_shape *shape) {
+  enum { HEADS = 8 };
+  return composes(&shape->variant) ? shape->heads : HEADS;
+}
+
+/* As many as keep the largest array of a tile in the cache; at least 1. */
+static int64_t tile_samples(const mhas_features_shape *shape) {
+  enum { NUMBERS = 1 << 18, MOST = 32 };
+  const int64_t heads = mhas_features_tile_heads(shape);
   const int64_t context = shape->shared ? 0 : shape->context * shape->dim;
   const bool by_rows = !shape->shared && composes_with(&shape->variant, MHAS_BRANCH_KEY);
-  const int64_t composed = by_rows ? shape->context * compose_width(&shape->variant, shape->heads) : 0;
+  const int64_t composed = by_rows ? shape->context * compose_width(&shape->variant, heads) : 0;
   const int64_t per_sample =
-      larger(larger(context, composed), shape->heads * larger(shape->dim, larger(shape->context, shape->key_dim)));
-  return smaller(samples, larger(1, smaller(MOST, NUMBERS / per_sample)));
+      larger(larger(context, composed), heads * larger(shape->dim, larger(shape->context, shape->key_dim)));
+  return larger(1, smaller(MOST, NUMBERS / per_sample));
 }
 
-static int64_t block_count(const mhas_features_shape *shape, int64_t samples) {
-  const int64_t block = mhas_features_block(shape, samples);
-  return samples / block + (samples % block != 0);
+static int64_t tile_count(const mhas_features_shape *shape, int64_t samples) {
+  const int64_t tile = tile_samples(shape);
+  return samples / tile + (samples % tile != 0);
 }
 
-/* What composing needs besides its arrays: scores, weights, coefficients. */
-static int64_t compose_scratch(const mhas_features_shape *s, int64_t block) {
-  compose_stage stages[MHAS_STAGES];
-  int64_t maps = 0;
-  for (int i = 0; i < MHAS_STAGES; i++) {
-    maps += s->variant.compose[i] != 0;
+/* Contexts are only copied where all rows of a tile go through one product. */
+static bool pads_contexts(const mhas_features_shape *shape) { return !shape->shared && composes(&shape->variant); }
+
+/* For B samples and G heads. */
+typedef struct tile {
+  int64_t B, G;
+  double *x;                 /* (B, d): queries, zero beyond those there are */
+  double *keys;              /* (B, n, d), the same of contexts; NULL unless they are padded */
+  double *q, *u1;            /* (B, d_h) and (B, d): of one head */
+  double *u, *z;             /* (B, G, d) */
+  double *theta;             /* (B, G, n) */
+  double *maps[MHAS_STAGES]; /* (B, G, n): what is composed; NULL: nothing */
+  double *stages;            /* what carve_stages deals out */
+} tile;
+
+/* Deals the scratch out; returns how many numbers that takes. A NULL scratch is only counted. */
+static int64_t lay_out(const mhas_features_shape *s, double *scratch, tile *t) {
+  int64_t used = 0;
+  *t = (tile){.B = tile_samples(s), .G = mhas_features_tile_heads(s)};
+  const struct {
+    double **slot;
+    int64_t count;
+  } parts[] = {
+      {&t->x, t->B * s->dim},
+      {&t->keys, pads_contexts(s) ? t->B * s->context * s->dim : 0},
+      {&t->q, t->B * s->key_dim},
+      {&t->u1, t->B * s->dim},
+      {&t->u, t->B * t->G * s->dim},
+      {&t->z, t->B * t->G * s->dim},
+      {&t->theta, t->B * t->G * s->context},
+      {&t->maps[MHAS_PRE], s->variant.compose[MHAS_PRE] != 0 ? t->B * t->G * s->context : 0},
+      {&t->maps[MHAS_POST], s->variant.compose[MHAS_POST] != 0 ? t->B * t->G * s->context : 0},
+  };
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    *parts[i].slot = scratch == NULL || parts[i].count == 0 ? NULL : scratch + used;
+    used += parts[i].count;
   }
-  return maps * block * s->heads * s->context +
-         (int64_t)carve_stages(stages, &s->variant, s->heads, s->context, s->dim, block, s->shared, false, NULL);
+  t->stages = scratch == NULL ? NULL : scratch + used;
+  if (composes(&s->variant)) {
+    compose_stage stages[MHAS_STAGES];
+    used += (int64_t)carve_stages(stages, &s->variant, t->G, s->context, s->dim, t->B, s->shared, false, NULL);
+  }
+  return used;
 }
 
-/* q (H, B, d_h), u (B, H, d), theta (B, H, n), and what composing needs. */
+int64_t mhas_features_block(const mhas_features_shape *shape, int64_t samples) {
+  return smaller(samples, tile_samples(shape));
+}
+
+/* The attention maps of all samples and heads, and a tile. */
 int64_t mhas_features_scratch(const mhas_features_shape *shape, int64_t block) {
-  return block * shape->heads * (shape->key_dim + shape->dim + shape->context) + compose_scratch(shape, block);
+  tile unused;
+  return block * shape->heads * shape->context + lay_out(shape, NULL, &unused);
 }
 
-const double *mhas_features_attention(const mhas_features_shape *shape, int64_t count, const double *scratch) {
-  return scratch + count * shape->heads * (shape->key_dim + shape->dim);
+int64_t mhas_features_tile_scratch(const mhas_features_shape *shape) {
+  tile unused;
+  return lay_out(shape, NULL, &unused);
 }
 
 static int64_t count_saturated(int64_t rows, int64_t n, const double *theta) {
@@ -70,50 +125,107 @@ static void set_weights(const mhas_features_shape *shape, const double *compose,
   }
 }
 
+/* `count` rows of `width` numbers, and zeros up to `all` rows. */
+static void pad(int64_t count, int64_t all, int64_t width, const double *from, double *to) {
+  memcpy(to, from, (size_t)(count * width) * sizeof *to);
+  memset(to + count * width, 0, (size_t)((all - count) * width) * sizeof *to);
+}
+
+/* u (B, G, d), zero for samples and heads that are not there. */
+static void project(const mhas_features_shape *s, const tile *t, int64_t count, int64_t heads, const double *W_Q,
+                    const double *W_K) {
+  memset(t->u, 0, (size_t)(t->B * t->G * s->dim) * sizeof *t->u);
+  for (int64_t h = 0; h < heads; h++) {
+    const int64_t weights = h * s->dim * s->key_dim;
+    query_forward(t->B, 1, s->dim, s->key_dim, t->x, W_Q + weights, W_K + weights, t->q, t->u1);
+    for (int64_t i = 0; i < count; i++) {
+      memcpy(t->u + (i * t->G + h) * s->dim, t->u1 + i * s->dim, (size_t)s->dim * sizeof *t->u);
+    }
+  }
+}
+
+mhas_features_part mhas_features_tile(const mhas_features_shape *shape, int64_t count, int64_t heads, const double *E,
+                                      const double *e, const double *W_Q, const double *W_K, const double *compose,
+                                      double *scratch) {
+  const int64_t n = shape->context;
+  tile t;
+  (void)lay_out(shape, scratch, &t);
+  pad(count, t.B, shape->dim, e, t.x);
+  if (pads_contexts(shape)) {
+    pad(count, t.B, n * shape->dim, E, t.keys);
+  }
+  project(shape, &t, count, heads, W_Q, W_K);
+  attend p = {.variant = shape->variant,
+              /* contexts of their own go through products one by one: those that are not there can be left out */
+              .B = shape->shared || pads_contexts(shape) ? t.B : count,
+              .H = t.G,
+              .n = n,
+              .d = shape->dim,
+              .shared = shape->shared,
+              .factor = shape->logit_scale / sqrt((double)shape->dim),
+              .x = t.x,
+              .keys = pads_contexts(shape) ? t.keys : E,
+              .u = t.u,
+              .theta = t.theta,
+              .scores = t.maps[MHAS_PRE],
+              .weights = t.maps[MHAS_POST]};
+  if (composes(&shape->variant)) {
+    (void)carve_stages(p.stages, &shape->variant, t.G, n, shape->dim, t.B, shape->shared, false, t.stages);
+    set_weights(shape, compose, p.stages);
+  }
+  attend_forward(&p, t.z);
+  mhas_features_part part = {.z = t.z, .attention = t.theta, .saturated = 0};
+  const double *weighted = p.weights != NULL ? p.weights : t.theta;
+  for (int64_t i = 0; i < count; i++) {
+    part.saturated += count_saturated(heads, n, weighted + i * t.G * n);
+  }
+  return part;
+}
+
+/* ---- all heads of some samples ------------------------------------------------ */
+
+const double *mhas_features_attention(const double *scratch) { return scratch; }
+
+/* part (count of a tile, G, width) into rows of all (., H, width) at head `first`. */
+static void put_part(int64_t count, int64_t heads, int64_t G, int64_t H, int64_t width, int64_t first,
+                     const double *part, double *all) {
+  for (int64_t i = 0; i < count; i++) {
+    memcpy(all + (i * H + first) * width, part + i * G * width, (size_t)(heads * width) * sizeof *all);
+  }
+}
+
 int64_t mhas_features(const mhas_features_shape *shape, int64_t count, const double *E, const double *e,
                       const double *W_Q, const double *W_K, const double *compose, double *scratch, double *Z) {
   const int64_t H = shape->heads;
   const int64_t n = shape->context;
   const int64_t d = shape->dim;
-  const int64_t map = count * H * n;
-  double *q = scratch;
-  double *u = q + count * H * shape->key_dim;
-  double *theta = u + count * H * d;
-  double *next = theta + map;
-  attend p = {.variant = shape->variant,
-              .B = count,
-              .H = H,
-              .n = n,
-              .d = d,
-              .shared = shape->shared,
-              .factor = shape->logit_scale / sqrt((double)d),
-              .x = e,
-              .keys = E,
-              .u = u,
-              .theta = theta};
-  query_forward(count, H, d, shape->key_dim, e, W_Q, W_K, q, u);
-  if (shape->variant.compose[MHAS_PRE] != 0) {
-    p.scores = next;
-    next += map;
+  const int64_t B = tile_samples(shape);
+  const int64_t G = mhas_features_tile_heads(shape);
+  const int64_t context = shape->shared ? 0 : n * d; /* from one sample's to the next one's */
+  double *maps = scratch;
+  int64_t saturated = 0;
+  for (int64_t t = 0; t < count; t += B) {
+    const int64_t samples = smaller(B, count - t);
+    for (int64_t h = 0; h < H; h += G) {
+      const int64_t heads = smaller(G, H - h);
+      const int64_t weights = h * d * shape->key_dim;
+      const mhas_features_part part =
+          mhas_features_tile(shape, samples, heads, E + t * context, e + t * d, W_Q + weights, W_K + weights, compose,
+                             scratch + count * H * n);
+      put_part(samples, heads, G, H, d, h, part.z, Z + t * H * d);
+      put_part(samples, heads, G, H, n, h, part.attention, maps + t * H * n);
+      saturated += part.saturated;
+    }
   }
-  if (shape->variant.compose[MHAS_POST] != 0) {
-    p.weights = next;
-    next += map;
-  }
-  if (composes(&shape->variant)) {
-    (void)carve_stages(p.stages, &shape->variant, H, n, d, count, shape->shared, false, next);
-    set_weights(shape, compose, p.stages);
-  }
-  attend_forward(&p, Z);
-  return count_saturated(count * H, n, p.weights != NULL ? p.weights : theta);
+  return saturated;
 }
 
 mhas_code mhas_features_check(const mhas_features_shape *shape, int64_t samples, mhas_error *error) {
   int unused = 0;
-  const int64_t block = mhas_features_block(shape, samples);
+  MHAS_TRY(mhas_narrow(samples, "samples", &unused, error));
   MHAS_TRY(mhas_narrow(shape->heads * shape->dim, "heads * dim", &unused, error));
   MHAS_TRY(compose_check(&shape->variant, shape->heads, error));
-  return mhas_narrow(block * shape->heads, "heads", &unused, error);
+  return mhas_narrow(tile_samples(shape) * mhas_features_tile_heads(shape), "heads", &unused, error);
 }
 
 double mhas_features_flops(const mhas_features_shape *shape, int64_t samples) {
@@ -121,7 +233,7 @@ double mhas_features_flops(const mhas_features_shape *shape, int64_t samples) {
   const double d = (double)shape->dim;
   const double n = (double)shape->context;
   const double entry = shape->variant.weighting == MHAS_SOFTMAX ? 5.0 : 1.0;
-  const double rows = (double)(shape->shared ? block_count(shape, samples) : samples) * n;
+  const double rows = (double)(shape->shared ? tile_count(shape, samples) : samples) * n;
   return (double)samples * H * (4.0 * d * (double)shape->key_dim + 4.0 * n * d + entry * n) +
          compose_flops(&shape->variant, shape->heads, shape->context, shape->dim, (double)samples, rows);
 }

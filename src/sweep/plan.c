@@ -11,6 +11,8 @@ typedef struct tally {
   int64_t kept;
   double flops, array_bytes; /* sums over kept points */
   double flops_most, bytes_most;
+  int ranks_most;
+  bool too_large;
   int64_t records_most, spectrum_most;
   double parameters_least, parameters_most;
 } tally;
@@ -55,6 +57,9 @@ static void look(tally *t, int64_t index, bool sum) {
   }
   t->flops_most = fmax(t->flops_most, cost.flops);
   t->bytes_most = fmax(t->bytes_most, cost.bytes);
+  const int ranks = mhas_experiment_ranks(sweep->experiment, t->values, sweep->limits.memory_per_rank, NULL);
+  t->ranks_most = ranks > t->ranks_most ? ranks : t->ranks_most;
+  t->too_large = t->too_large || ranks == 0;
   t->parameters_least = fmin(t->parameters_least, cost.parameters);
   t->parameters_most = fmax(t->parameters_most, cost.parameters);
   t->records_most = cost.records > t->records_most ? cost.records : t->records_most;
@@ -149,7 +154,7 @@ static double row_bytes(const mhas_sweep *sweep, const mhas_plan *plan) {
 
 mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_error *error) {
   const double head = 65536.0; /* root attributes, names, meanings */
-  tally t = {.sweep = sweep, .parameters_least = INFINITY};
+  tally t = {.sweep = sweep, .ranks_most = 1, .parameters_least = INFINITY};
   *plan = (mhas_plan){.grid = mhas_sweep_grid_count(sweep)};
   MHAS_TRY(mhas_alloc(&t.values, (size_t)sweep->experiment->parameter_count, sizeof *t.values, "a point", error));
   plan->exact = exact || plan->grid <= EXACT_MOST;
@@ -168,6 +173,8 @@ mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_e
   plan->flops = t.flops * weight;
   plan->flops_most = t.flops_most;
   plan->bytes_most = t.bytes_most;
+  plan->ranks_most = t.ranks_most;
+  plan->too_large = t.too_large;
   plan->records_most = t.records_most;
   plan->spectrum_most = t.spectrum_most;
   plan->parameters_least = isfinite(t.parameters_least) ? t.parameters_least : 0.0;

@@ -26,7 +26,9 @@ import mhasweep_analysis as mhas
 from mhasweep_analysis import figures, plot
 
 STATUS = ["pending", "running", "done", "failed"]
-CHOICES = {"context_type": ["own", "shared"], "labels": ["regression", "classes"]}
+CHOICES = {"context_type": ["own", "shared"], "labels": ["regression", "classes"],
+           "weights": ["random", "constructed", "trained"], "attention": ["softmax", "linear", "hard", "dcmha"],
+           "stage": ["embedding", "attention"]}
 PENDING, RUNNING, DONE, FAILED = range(4)
 
 
@@ -65,13 +67,13 @@ class ResultFile:
             variable.attrs["flag_values"] = np.arange(len(words), dtype="i1")
             variable.attrs["flag_meanings"] = " ".join(words)
 
-    def curve(self, name, values):
-        if "record" not in self.file:
-            self.file.create_dataset("record", data=np.arange(np.shape(values)[1])).make_scale("record")
-        variable = self.file.create_dataset(name, data=np.array(values, "f4"))
+    def curve(self, name, values, along="record", role="curve"):
+        if along not in self.file:
+            self.file.create_dataset(along, data=np.arange(np.shape(values)[1])).make_scale(along)
+        variable = self.file.create_dataset(name, data=np.array(values, "f4" if role == "curve" else "f8"))
         variable.dims[0].attach_scale(self.point)
-        variable.dims[1].attach_scale(self.file["record"])
-        variable.attrs.update({"role": "curve", "units": "1", "long_name": name})
+        variable.dims[1].attach_scale(self.file[along])
+        variable.attrs.update({"role": role, "units": "1", "long_name": name})
 
     def close(self, status, error=None):
         self.column("status", status, "run", words=STATUS)
@@ -83,7 +85,8 @@ class ResultFile:
 def write_memorize(path, status=None):
     """3 heads x 2 samples x 2 contexts x 2 replicates; accuracy = heads / 10 + replicate / 100 - samples / 1e4."""
     axes = {"heads": [1, 2, 4], "samples": [100, 200], "context_type": ["own", "shared"], "replicate": [0, 1]}
-    out = ResultFile(path, "memorize", axes, {"dim": 16, "key_dim": 16, "context": 8, "labels": "classes", "classes": 20})
+    fixed = {"dim": 16, "key_dim": 16, "context": 8, "labels": "classes", "classes": 20}
+    out = ResultFile(path, "memorize", axes, fixed)
     accuracy = [h / 10 + r / 100 - t / 1e4 for h, t, _, r in out.points]
     status = status or [DONE] * len(accuracy)
     out.column("accuracy", accuracy, "result")
@@ -102,6 +105,33 @@ def write_probe(path, rank=None):
     out.column("rank", theory if rank is None else rank, "result")
     out.column("memorized", [1] * len(theory), "result", words=["false", "true"])
     out.close([DONE] * len(theory))
+
+
+def write_trained(path, along, values, labels="classes"):
+    """A training along one axis, for 2 numbers of samples and 2 replicates; accuracy = place of the value / 10 +
+    replicate / 100 - samples / 1e4, loss = half of it."""
+    fixed = {"heads": 8, "context": 4, "key_dim": 16, "dim": 16, "context_type": "shared", "labels": labels,
+             "classes": 20}
+    fixed.pop(along)
+    out = ResultFile(path, "memorize", {along: values, "samples": [100, 200], "replicate": [0, 1]}, fixed)
+    accuracy = np.array([values.index(v) / 10 + r / 100 - t / 1e4 for v, t, r in out.points])
+    out.column("accuracy", accuracy if labels == "classes" else accuracy * np.nan, "result")
+    out.column("loss", accuracy / 2, "result")
+    out.column("parameters", [1000] * len(accuracy), "result")
+    out.close([DONE] * len(accuracy))
+
+
+def write_capacity(path, axes, fixed, capacity):
+    """A sweep that searched; capacity(heads, context, key_dim, replicate)."""
+    everything = {"dim": 16, "context_type": "shared", "attention": "softmax", "samples": 4000, **fixed}
+    out = ResultFile(path, "probe", {**axes, "replicate": [0, 1]}, everything)
+    rows = [{**everything, **dict(zip([*axes, "replicate"], point))} for point in out.points]
+    out.column("capacity", [capacity(row) for row in rows], "result")
+    out.column("rank", [1] * len(rows), "result")
+    out.column("bound_lower", [it["heads"] * (min(it["context"], it["key_dim"]) - 1) + 1 for it in rows], "result")
+    out.column("bound_shared", [it["heads"] * (it["context"] - 1) + 1 for it in rows], "result")
+    out.column("bound_width", [it["heads"] * 16 for it in rows], "result")
+    return out
 
 
 class InAFolder(unittest.TestCase):
@@ -221,6 +251,129 @@ class Drawing(InAFolder):
         markers = [line for line in axes.get_lines() if line.get_linestyle() == "None" and len(line.get_xdata())]
         self.assertEqual([line.get_ydata().tolist() for line in markers], [[3] * 5] * 3)
 
+    def drawn(self, name, **selected):
+        """The panel `name`, its lines by their words, and the words of its legend."""
+        axes = self.panel(getattr(figures, name), **selected)
+        words = [text.get_text() for text in axes.get_legend().get_texts()]
+        return axes, {line.get_label(): line for line in axes.get_lines()}, words
+
+    def test_accuracy_is_drawn_against_context_and_key_dim(self):
+        for along, values in (("context", [1, 4, 8]), ("key_dim", [1, 2, 4, 8])):
+            path = self.path = self.folder / f"{along}.h5"
+            write_trained(path, along, values)
+            self.assertEqual(figures.choose(mhas.open(path)), f"accuracy_against_{along}")
+            axes, lines, _ = self.drawn(f"accuracy_against_{along}")
+            np.testing.assert_array_equal(lines["$T$ = 200"].get_xdata(), values)
+            np.testing.assert_allclose(lines["$T$ = 200"].get_ydata(), np.arange(len(values)) / 10 + 0.005 - 0.02)
+        # The key dimension where it is the context's size; powers of it are evenly apart.
+        self.assertEqual(lines["$d_h = n$"].get_xdata(), [4, 4])
+        self.assertEqual(axes.get_xscale(), "log")
+
+    def test_the_error_of_a_regression_is_drawn_beside_that_of_a_constant(self):
+        for along, values in (("heads", [1, 2, 4, 8]), ("context", [1, 4, 8])):
+            path = self.path = self.folder / f"{along}.h5"
+            write_trained(path, along, values, labels="regression")
+            self.assertEqual(figures.choose(mhas.open(path)), f"loss_against_{along}")
+            axes, lines, _ = self.drawn(f"loss_against_{along}")
+            self.assertEqual((axes.get_ylabel(), axes.get_xscale()), ("mean squared error", "linear"))
+            np.testing.assert_allclose(lines["$T$ = 100"].get_ydata(), (np.arange(len(values)) / 10 + 0.005 - 0.01) / 2)
+            np.testing.assert_allclose(lines["best constant"].get_ydata(), 1 / 12)
+        with self.assertRaisesRegex(mhas.ResultError, "shows accuracy, which .* does not measure here"):
+            figures.draw(mhas.open(self.path), "accuracy_against_heads")
+
+    def test_capacity_stands_beside_the_theory_and_its_straight_line(self):
+        def capacity(row):
+            return 5 * row["heads"] + 3 if row["weights"] == "constructed" else 7 * row["heads"] + 1 + row["replicate"]
+
+        axes = {"weights": ["random", "constructed"], "heads": [1, 2, 4]}
+        write_capacity(self.path, axes, {"context": 8, "key_dim": 4}, capacity).close([DONE] * 12)
+        self.assertEqual(figures.choose(mhas.open(self.path)), "capacity_against_heads")
+        _, lines, words = self.drawn("capacity_against_heads")
+        self.assertEqual(words, [r"theory: $H(\min(n, d_h)-1)+1$", "theory: $H(n-1)+1$",
+                                 "random weights: $7 H +1.5$, $R^2 = 0.997$",
+                                 "constructed weights: $5 H +3$, $R^2 = 1.000$"])
+        heads = np.array([1, 2, 4])
+        for line, expected in zip(words, (3 * heads + 1, 7 * heads + 1, 7 * heads + 1.5, 5 * heads + 3)):
+            np.testing.assert_allclose(lines[line].get_ydata(), expected)
+        fit = [line for line in lines.values() if line.get_label() not in words]
+        np.testing.assert_allclose(fit[-1].get_ydata(), [8, 23])
+
+    def test_one_bound_is_drawn_where_both_are_the_same(self):
+        write_capacity(self.path, {"heads": [1, 2, 4]}, {"context": 8, "key_dim": 8}, lambda row: 9).close([DONE] * 6)
+        _, _, words = self.drawn("capacity_against_heads")
+        self.assertEqual(words[0], r"theory: $H(\min(n, d_h)-1)+1 = H(n-1)+1$")
+        self.assertIn("$R^2 = 1.000$", words[1])
+
+    def test_a_sweep_along_several_axes_in_turn_has_a_panel_for_each(self):
+        axes = {"heads": [2, 4, 8], "context": [2, 4], "key_dim": [1, 2, 4]}
+        out = write_capacity(self.path, axes, {}, lambda row: row["heads"] * row["context"])
+        out.close([DONE if (c == 4 and k == 4) or (h == 8 and k == 4) or (h == 8 and c == 4) else PENDING
+                   for h, c, k, _ in out.points])
+        results = mhas.open(self.path)
+        for along, fixed, expected in (("heads", "$n$ = 4, $d_h$ = 4", [8, 16, 32]),
+                                       ("context", "$H$ = 8, $d_h$ = 4", [16, 32]),
+                                       ("key_dim", "$H$ = 8, $n$ = 4", [32, 32, 32])):
+            figure = figures.draw(results, f"capacity_against_{along}")
+            self.assertEqual([it.get_title() for it in figure.axes], [fixed])
+            measured = [line for line in figure.axes[0].get_lines() if line.get_marker() != "None"]
+            np.testing.assert_allclose(measured[0].get_ydata(), expected)
+
+    def test_a_search_that_found_nothing_counts_as_none(self):
+        write_capacity(self.path, {"heads": [1, 2]}, {"context": 8, "key_dim": 8}, lambda row: -1).close([DONE] * 4)
+        _, lines, words = self.drawn("capacity_against_heads")
+        np.testing.assert_array_equal(lines[words[-1]].get_ydata(), [0, 0])
+
+    def test_variants_stand_at_their_parameters(self):
+        axes = {"attention": ["softmax", "dcmha"], "heads": [2, 4], "samples": [100, 200], "replicate": [0, 1]}
+        out = ResultFile(self.path, "memorize", axes, {"dim": 16, "labels": "classes", "classes": 20})
+        out.column("accuracy", [h / 10 + 0.2 * (a == "dcmha") for a, h, _, _ in out.points], "result")
+        out.column("parameters", [100 * h + (a == "dcmha") for a, h, _, _ in out.points], "result")
+        out.close([DONE] * 16)
+        self.assertEqual(figures.choose(mhas.open(self.path)), "variants_against_parameters")
+        _, lines, _ = self.drawn("variants_against_parameters", samples=200)
+        self.assertEqual(list(lines), ["softmax", "dcmha"])
+        np.testing.assert_allclose(lines["dcmha"].get_xdata(), [201, 401])
+        np.testing.assert_allclose(lines["dcmha"].get_ydata(), [0.4, 0.6])
+        self.assertEqual([it.get_title() for it in figures.draw(mhas.open(self.path)).axes], ["$T$ = 100", "$T$ = 200"])
+
+    def test_a_spectrum_is_a_line_for_every_key_dimension_up_to_its_rank(self):
+        fixed = {"heads": 2, "context": 2, "context_type": "shared", "attention": "softmax", "dim": 8, "samples": 5}
+        out = ResultFile(self.path, "probe", {"key_dim": [1, 4], "replicate": [0, 1]}, fixed)
+        out.column("rank", [3] * 4, "result")
+        out.column("bound_shared", [3] * 4, "result")
+        values = [[8 * 10.0 ** (-k * (2 if d == 1 else 1) - r) if k else 8 for k in range(3)] + [np.nan]
+                  for d, r in out.points]
+        out.curve("spectrum", values, along="k", role="spectrum")
+        out.close([DONE] * 4)
+        self.assertEqual(figures.choose(mhas.open(self.path, curves=False)), "spectrum")
+        axes, lines, words = self.drawn("spectrum")
+        self.assertEqual(words, ["$d_h$ = 1", "$d_h$ = 4", "theory: $H(n-1)+1 = 3$"])
+        np.testing.assert_allclose(lines["$d_h$ = 1"].get_ydata(), [1, 10**-2.5, 10**-4.5])  # geometric means
+        np.testing.assert_allclose(lines["$d_h$ = 4"].get_ydata(), [1, 10**-1.5, 10**-2.5])
+        self.assertEqual(lines[words[2]].get_xdata(), [3, 3])
+        with self.assertRaisesRegex(mhas.ResultError, "holds no spectrum"):
+            figures.draw(mhas.open(self.path, curves=False))
+
+    def test_a_kruskal_curve_has_a_line_for_every_stage_and_marks_n_and_d(self):
+        axes = {"stage": ["embedding", "attention"], "replicate": [0, 1]}
+        out = ResultFile(self.path, "assumptions", axes, {"context": 2, "dim": 3, "samples": 50})
+        out.column("kruskal_99", [1, 1, 3, 3], "result")
+        share = np.array([[1, 0, 0], [1, 0.2, 0], [1, 1, 0.5], [1, 1, 0.7]])
+        out.curve("curve_k", [[1, 2, 3]] * 4)
+        for name, values in (("share", share), ("share_low", share - 0.1), ("share_high", share + 0.1)):
+            out.curve(f"curve_{name}", values)
+        out.close([DONE] * 4)
+        self.assertEqual(figures.choose(mhas.open(self.path, curves=False)), "kruskal_curve")
+        axes, lines, words = self.drawn("kruskal_curve")
+        self.assertEqual(words, ["stage = embedding", "stage = attention", "$n$ = 2", "$d$ = 3"])
+        np.testing.assert_allclose(lines["stage = embedding"].get_ydata(), [1, 0.1, 0], rtol=1e-6)
+        np.testing.assert_allclose(lines["stage = attention"].get_ydata(), [1, 1, 0.6], rtol=1e-6)
+        self.assertEqual([lines[it].get_xdata()[0] for it in words[2:]], [2, 3])
+        low = axes.collections[1].get_paths()[0].vertices[:, 1].min()
+        self.assertAlmostEqual(low, 0.4, places=6)
+        with self.assertRaisesRegex(mhas.ResultError, "holds no curves"):
+            figures.draw(mhas.open(self.path, curves=False))
+
     def test_there_is_a_panel_for_every_kind_of_context_and_a_note_of_what_is_missing(self):
         status = [DONE] * 24
         status[0] = PENDING
@@ -307,9 +460,59 @@ class FilesOfTheProgram(InAFolder):
         np.testing.assert_array_equal(np.asarray(panel.collections[0].get_array()).reshape(3, 5), maps[2])
         figure = figures.draw(results, "attention_maps")
         drawn = [np.asarray(it.collections[0].get_array()).reshape(3, 5) for it in figure.axes[:2]]
-        np.testing.assert_allclose(drawn, [mhas.stored(results, i, "attention").mean(0) for i in (1, 0)])  # by name: hard first
+        np.testing.assert_allclose(drawn, [mhas.stored(results, i, "attention").mean(0) for i in (0, 1)])
         with self.assertRaisesRegex(mhas.ResultError, "holds no Z of point 0"):
             mhas.stored(results, 0, "Z")
+
+    def test_saturated_heads_are_counted_from_the_stored_maps(self):
+        results = self.run_sweep("""
+            experiment: probe
+            parameters: {heads: [2, 3], context: 4, dim: 4, samples: 30, attention_samples: 30, logit_scale: 50}
+            replicates: 2
+            store: [attention]
+            """)
+        panel = figures.saturation(results, Figure().subplots())
+        lines = {line.get_label(): line for line in panel.get_lines()}
+        for heads, points in ((2, (0, 1)), (3, (2, 3))):
+            sharpest = [mhas.stored(results, point, "attention").max(axis=2) for point in points]
+            share = np.mean([np.mean(it > 0.99) for it in sharpest])
+            self.assertTrue(0 < share < 1)
+            line = lines[f"$H$ = {heads}: {100 * share:.1f} % saturated"]
+            self.assertAlmostEqual(np.interp(0.5, line.get_xdata(), line.get_ydata()),
+                                   np.mean([np.mean(it <= 0.5) for it in sharpest]))
+            self.assertEqual(line.get_ydata()[-1], 1)
+        self.assertEqual(len(figures.draw(results, "saturation").axes), 1)
+
+    def test_the_program_writes_what_the_figures_of_a_probe_and_of_assumptions_read(self):
+        results = self.run_sweep("""
+            experiment: probe
+            parameters: {heads: 3, key_dim: [1, 2, 8], context: 4, context_type: shared, dim: 8, samples: 20}
+            store: [spectrum]
+            """)
+        self.assertEqual(figures.choose(results), "spectrum")
+        axes = figures.draw(results).axes[0]
+        values = results["spectrum"].values[2]
+        drawn = [line for line in axes.get_lines() if line.get_label() == "$d_h$ = 8"][0].get_ydata()
+        np.testing.assert_allclose(drawn[:10], (values / values[0])[:10])
+        self.path.unlink()
+        results = self.run_sweep("""
+            experiment: assumptions
+            parameters: {context: 4, dim: 8, samples: 40, orders: 50, stage: [embedding, attention]}
+            """)
+        drawn = figures.draw(results).axes[0].get_lines()[0]
+        np.testing.assert_allclose(drawn.get_xdata(), range(1, 9))
+        np.testing.assert_allclose(drawn.get_ydata(), results["curve_share"].values[0, :8])
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(plot.main([str(self.path), "-o", str(self.folder / "curve.png")]), 0)
+
+    def test_a_search_of_the_program_is_drawn_on_the_line_of_the_theory(self):
+        results = self.run_sweep("""
+            experiment: probe
+            parameters: {heads: [1, 2, 4], context: 4, context_type: shared, dim: 8}
+            search: {parameter: samples, until: "memorized == true", to: 100}
+            """)
+        words = [it.get_text() for it in figures.draw(results).axes[0].get_legend().get_texts()]
+        self.assertEqual(words[1], "random weights: $3 H +1$, $R^2 = 1.000$")
 
     def test_a_training_that_was_cut_short_reads_as_far_as_it_came(self):
         results = self.run_sweep("""

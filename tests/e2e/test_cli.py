@@ -14,7 +14,7 @@ import unittest
 import h5py
 
 MHASWEEP = os.environ["MHASWEEP"]
-COMMANDS = ("run", "plan", "show", "export", "experiments", "doctor")
+COMMANDS = ("run", "plan", "show", "export", "experiments", "simulate", "doctor")
 TIMEOUT = 120  # of one call; none is expected to come near it
 
 SPEC = """\
@@ -105,7 +105,8 @@ class EveryCommand(Case):
 
     def test_help_has_every_option(self):
         expected = {
-            "run": ["-o", "--resume", "--retry-failed", "--set", "--limit", "--quiet"],
+            "run": ["-o", "--resume", "--retry-failed", "--set", "--limit", "--teams", "--quiet"],
+            "simulate": ["--ranks", "--set", "--rate", "--overhead", "--message", "--noise", "--teams", "--json"],
             "plan": ["--set", "--list", "--json"],
             "show": ["--point", "--failed", "--json"],
             "export": ["--format", "-o"],
@@ -339,6 +340,11 @@ class Results(Case):
         cls.ran = call("run", "sweep.yaml", "--quiet", cwd=cls.shared)
         cls.file = os.path.join(cls.shared, "sweep.h5")
 
+    def test_results_that_no_point_has_take_no_column(self):
+        shown = call("show", self.file).stdout
+        self.assertIn("residual", shown)
+        self.assertNotIn("rank_per_head_min", shown)  # of constructed weights, which nobody asked for
+
     def test_run_names_the_file_after_the_sweep_and_is_quiet(self):
         self.assertEqual((self.ran.returncode, self.ran.stdout, self.ran.stderr), (0, "", ""))
         with h5py.File(self.file, "r") as file:
@@ -530,6 +536,7 @@ class Doctor(Case):
             self.assertIn(verdicts.get(check), ("ok", "warn"), check)
         self.assertEqual(verdicts["dgemm"], "ok")
         self.assertEqual(verdicts["writing"], "ok")
+        self.assertEqual(verdicts["team"], "ok")  # ScaLAPACK multiplies with the BLAS of the program
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_rank_0_speaks_for_all(self):

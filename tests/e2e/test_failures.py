@@ -56,7 +56,7 @@ class Failures(harness.Folder):
         self.assertIn(b"seconds_per_point", harness.column(path, "error")[1])
 
     def test_a_point_that_needs_too_much_memory_fails_before_it_starts(self):
-        self.write("sweep.yaml", "experiment: probe\nparameters: {heads: [1, 64], dim: 64, context: 2, samples: 1000}\n"
+        self.write("sweep.yaml", "experiment: memorize\nparameters: {heads: [1, 64], dim: 64, context: 2, samples: 1000, steps: 1}\n"
                    "limits: {memory_per_rank: 20MiB}\n")
         self.run_program("run", "sweep.yaml", expect=3)
         path = self.folder / "sweep.h5"

@@ -27,6 +27,8 @@ struct fake {
   fake_row run_row;
   int64_t rows;                  /* 0 .. rows - 1 */
   float flops;                   /* of each row, times 1 .. 4 */
+  int (*ranks_of)(int64_t row);  /* NULL: one each */
+  const mhas_team *team;         /* of the row that runs */
   mhas_farm_options options;     /* of rank 0 */
   int64_t entered;               /* rows that started here */
   uint8_t runs[FAKE_ROWS_MOST];  /* times that each row was begun here */
@@ -38,15 +40,23 @@ struct fake {
   mhas_farm_state state;
 };
 
-static inline mhas_code fake_run(void *context, const int64_t *rows, int64_t count, mhas_farm_control *control,
-                                 uint8_t *outcome, mhas_error *error) {
+static inline mhas_code fake_run(void *context, const mhas_team *team, const int64_t *rows, int64_t count,
+                                 mhas_farm_control *control, uint8_t *outcome, mhas_error *error) {
   fake *work = context;
-  for (int64_t i = 0; i < count && !mhas_farm_stopping(control); i++) {
+  work->team = team;
+  assert_int_equal(team->size, work->ranks_of == NULL ? 1 : work->ranks_of(rows[0]));
+  for (int64_t i = 0; i < count; i++) {
+    bool stopping = mhas_farm_stopping(control);
+    MHAS_TRY(mhas_team_share(team, &stopping, (int)sizeof stopping, error));
+    if (stopping) {
+      break;
+    }
     work->entered++;
-    work->runs[rows[i]]++;
+    const uint8_t counts = team->rank == 0 ? 1 : 0;
+    work->runs[rows[i]] = (uint8_t)(work->runs[rows[i]] + counts);
     MHAS_TRY(work->run_row(work, rows[i], control, &outcome[i], error));
     if (outcome[i] == MHAS_DONE || outcome[i] == MHAS_FAILED) {
-      work->ended[rows[i]]++;
+      work->ended[rows[i]] = (uint8_t)(work->ended[rows[i]] + counts);
     }
   }
   return MHAS_OK;
@@ -72,14 +82,17 @@ static inline int fake_workers(const fake *work) { return work->size == 1 ? 1 : 
 static inline void fake_farm(fake *work) {
   static int64_t rows[FAKE_ROWS_MOST];
   static float flops[FAKE_ROWS_MOST];
+  static int32_t ranks[FAKE_ROWS_MOST];
   const bool master = work->rank == 0;
   for (int64_t i = 0; i < work->rows; i++) {
     rows[i] = i;
     flops[i] = work->flops * (float)(1 + i % 4);
+    ranks[i] = work->ranks_of == NULL ? 1 : work->ranks_of(i);
   }
   const mhas_farm_work farm_work = {.context = work, .run = fake_run};
-  work->code = mhas_farm_run(MPI_COMM_WORLD, master ? rows : NULL, master ? flops : NULL, master ? work->rows : -1,
-                             &farm_work, master ? &work->options : NULL, &work->state, &work->error);
+  work->code = mhas_farm_run(MPI_COMM_WORLD, master ? rows : NULL, master ? flops : NULL,
+                             master && work->ranks_of != NULL ? ranks : NULL, master ? work->rows : -1, &farm_work,
+                             master ? &work->options : NULL, &work->state, &work->error);
   struct {
     mhas_code code;
     char text[MHAS_ERROR_LENGTH];
@@ -121,7 +134,7 @@ static inline void check_each_row_at_most_once(fake *work) {
 static inline void check_each_row_exactly_once(fake *work) {
   check_each_row_at_most_once(work);
   assert_int_equal(work->code, MHAS_OK);
-  assert_int_equal(work->state.done + work->state.failed, work->rows);
+  assert_int_equal(work->state.done + work->state.failed + work->state.stranded, work->rows);
   assert_int_equal(work->state.given_up, 0);
   assert_false(work->state.stopping);
 }

@@ -229,7 +229,7 @@ static void file_of_another_experiment_is_refused(void **state) {
   mhas_sweep *other = parse_sweep(MEMORIZE_SWEEP);
   create_shared(in_folder("a.h5"), sweep);
   assert_int_equal(mhas_store_open(in_folder("a.h5"), MPI_COMM_WORLD, other, &store, &error), MHAS_IO);
-  assert_says(&error, "the variable accuracy cannot be opened");
+  assert_says(&error, "the variable best_step cannot be opened");
   mhas_sweep_destroy(other);
   mhas_sweep_destroy(sweep);
 }

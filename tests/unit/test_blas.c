@@ -92,6 +92,13 @@ static void the_library_of_dgemm_has_a_path_and_a_description(void **state) {
   assert_true(strlen(mhas_blas_library()) > 0);
 }
 
+static void scalapack_multiplies_with_the_same_blas_as_this_program(void **state) {
+  (void)state;
+  assert_int_equal(access(mhas_scalapack_path(), R_OK), 0);
+  assert_non_null(strstr(mhas_scalapack_path(), "scalapack"));
+  assert_string_equal(mhas_scalapack_blas_path(), mhas_blas_path());
+}
+
 static void one_thread_unless_the_user_says_otherwise(void **state) {
   (void)state;
   char *argv[] = {"unused", NULL};
@@ -191,6 +198,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(nothing_is_advised_where_nothing_is_known),
       cmocka_unit_test(every_advice_names_kernels_that_need_no_further_advice),
       cmocka_unit_test(the_library_of_dgemm_has_a_path_and_a_description),
+      cmocka_unit_test(scalapack_multiplies_with_the_same_blas_as_this_program),
       cmocka_unit_test(one_thread_unless_the_user_says_otherwise),
       cmocka_unit_test(a_fallback_restarts_the_program_once_with_its_arguments),
       cmocka_unit_test(the_user_s_own_choice_wins_also_a_bad_one),

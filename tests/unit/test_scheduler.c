@@ -42,7 +42,7 @@ static mhas_scheduler *scheduler_of(const float *flops, int64_t count, int worke
   }
   mhas_scheduler *scheduler = NULL;
   mhas_error error;
-  assert_int_equal(mhas_scheduler_create(rows, flops, count, workers, options, &scheduler, &error), MHAS_OK);
+  assert_int_equal(mhas_scheduler_create(rows, flops, NULL, count, workers, options, &scheduler, &error), MHAS_OK);
   mhas_free(rows);
   return scheduler;
 }
@@ -56,6 +56,19 @@ static mhas_scheduler *scheduler_of_equal(float flops, int64_t count, int worker
   mhas_scheduler *scheduler = scheduler_of(costs, count, workers, options);
   mhas_free(costs);
   return scheduler;
+}
+
+/* The rows of the next order, which is for this worker; NULL, and a count of 0, if there is none. */
+static const int64_t *next_rows(mhas_scheduler *scheduler, int worker, double now, int64_t *count) {
+  mhas_order order = {0};
+  *count = 0;
+  if (!mhas_scheduler_next(scheduler, now, &order)) {
+    return NULL;
+  }
+  assert_int_equal(order.ranks, 1);
+  assert_int_equal(order.workers[0], worker);
+  *count = order.count;
+  return order.rows;
 }
 
 static void end_all(mhas_scheduler *scheduler, int worker, double now, int64_t count, mhas_status status) {
@@ -78,7 +91,7 @@ static void nothing_to_do_is_over_at_once(void **unused) {
   (void)unused;
   mhas_scheduler *scheduler = scheduler_of(NULL, 0, 3, NULL);
   int64_t count = -1;
-  assert_null(mhas_scheduler_next(scheduler, 0, 5.0, &count));
+  assert_null(next_rows(scheduler, 0, 5.0, &count));
   assert_int_equal(count, 0);
   const mhas_farm_state state = state_of(scheduler, 6.0);
   assert_int_equal(state.total, 0);
@@ -95,7 +108,7 @@ static void costly_rows_go_alone_and_first(void **unused) {
   double now = 0.0;
   for (int i = 0; i < 6; i++) {
     int64_t count = 0;
-    const int64_t *rows = mhas_scheduler_next(scheduler, 0, now, &count);
+    const int64_t *rows = next_rows(scheduler, 0, now, &count);
     assert_int_equal(count, 1);
     assert_int_equal(rows[0], expected[i]);
     now += 1e-9 * (double)flops[rows[0] - 10];
@@ -117,7 +130,7 @@ static void small_rows_go_in_row_order_whatever_they_cost(void **unused) {
   double now = 0.0;
   for (;;) {
     int64_t count = 0;
-    const int64_t *rows = mhas_scheduler_next(scheduler, 0, now, &count);
+    const int64_t *rows = next_rows(scheduler, 0, now, &count);
     if (count == 0) {
       break;
     }
@@ -138,10 +151,10 @@ static void chunks_start_small_and_grow_to_their_aim(void **unused) {
   const mhas_schedule_options options = {.chunk_seconds = 0.25, .chunk_most = 100000, .max_failures = INT64_MAX};
   mhas_scheduler *scheduler = scheduler_of_equal(1e3f, 1000000, 2, &options);
   int64_t count = 0;
-  assert_non_null(mhas_scheduler_next(scheduler, 0, 0.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 0.0, &count));
   assert_in_range(count, 1, 64);
   end_all(scheduler, 0, 1e-4 * (double)count, count, MHAS_DONE);
-  assert_non_null(mhas_scheduler_next(scheduler, 0, 1.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 1.0, &count));
   assert_in_range(count, 2490, 2510); /* 0.25 s of 0.1 ms each */
   mhas_scheduler_destroy(scheduler);
 }
@@ -156,7 +169,7 @@ static void a_chunk_is_never_more_than_its_share_of_what_is_left(void **unused) 
   double now = 0.0;
   while (left > 0) {
     int64_t count = 0;
-    assert_non_null(mhas_scheduler_next(scheduler, 0, now, &count));
+    assert_non_null(next_rows(scheduler, 0, now, &count));
     const int64_t share = left / (4 * WORKERS);
     assert_true(count <= MOST && count <= (share > 1 ? share : 1));
     largest = count > largest ? count : largest;
@@ -176,7 +189,7 @@ static void costs_that_are_no_numbers_are_still_run(void **unused) {
   int64_t count = 0;
   const int64_t *rows = NULL;
   double now = 0.0;
-  while ((rows = mhas_scheduler_next(scheduler, 0, now, &count)) != NULL) {
+  while ((rows = next_rows(scheduler, 0, now, &count)) != NULL) {
     for (int64_t i = 0; i < count; i++) {
       assert_false(seen[rows[i] - 10]);
       seen[rows[i] - 10] = true;
@@ -201,7 +214,7 @@ static void ten_million_rows_are_handed_out_once(void **unused) {
   int64_t chunks = 0;
   const int64_t *rows = NULL;
   double now = 0.0;
-  while ((rows = mhas_scheduler_next(scheduler, 0, now, &count)) != NULL) {
+  while ((rows = next_rows(scheduler, 0, now, &count)) != NULL) {
     for (int64_t i = 0; i < count; i++) {
       assert_int_equal(seen[rows[i] - 10]++, 0);
       now += 2e-5 + 1e-9 * (double)flops[rows[i] - 10];
@@ -220,9 +233,10 @@ static void ten_million_rows_are_handed_out_once(void **unused) {
 
 static void a_wrong_answer_is_refused_and_changes_nothing(void **unused) {
   (void)unused;
-  mhas_scheduler *scheduler = scheduler_of_equal(1e3f, 1000, 2, NULL);
+  mhas_scheduler *scheduler = scheduler_of_equal(1e3f, 1000, 3, NULL);
   int64_t count = 0;
-  assert_non_null(mhas_scheduler_next(scheduler, 1, 0.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 0.0, &count));
+  assert_non_null(next_rows(scheduler, 1, 0.0, &count));
   assert_true(count > 1);
   uint8_t outcome[1000];
   memset(outcome, MHAS_DONE, sizeof outcome);
@@ -231,10 +245,10 @@ static void a_wrong_answer_is_refused_and_changes_nothing(void **unused) {
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count + 1, &error), MHAS_INTERNAL);
   assert_non_null(strstr(error.text, "worker 1"));
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count - 1, &error), MHAS_INTERNAL);
-  assert_int_equal(mhas_scheduler_ended(scheduler, 0, 1.0, outcome, 1, &error), MHAS_INTERNAL);
+  assert_int_equal(mhas_scheduler_ended(scheduler, 2, 1.0, outcome, 1, &error), MHAS_INTERNAL);
   assert_non_null(strstr(error.text, "had none"));
-  assert_int_equal(mhas_scheduler_ended(scheduler, 0, 1.0, outcome, 0, &error), MHAS_INTERNAL);
-  assert_int_equal(mhas_scheduler_ended(scheduler, 2, 1.0, outcome, count, &error), MHAS_INTERNAL);
+  assert_int_equal(mhas_scheduler_ended(scheduler, 2, 1.0, outcome, 0, &error), MHAS_INTERNAL);
+  assert_int_equal(mhas_scheduler_ended(scheduler, 3, 1.0, outcome, count, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_scheduler_ended(scheduler, -1, 1.0, outcome, count, &error), MHAS_INTERNAL);
   outcome[count - 1] = MHAS_RUNNING;
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count, &error), MHAS_INTERNAL);
@@ -250,16 +264,18 @@ static void a_wrong_answer_is_refused_and_changes_nothing(void **unused) {
   mhas_scheduler_destroy(scheduler);
 }
 
-static void only_an_idle_worker_of_ours_gets_rows(void **unused) {
+static void only_idle_workers_get_rows_the_lowest_first(void **unused) {
   (void)unused;
   mhas_scheduler *scheduler = scheduler_of_equal(1e12f, 10, 2, NULL);
   int64_t count = 0;
-  assert_non_null(mhas_scheduler_next(scheduler, 0, 0.0, &count));
-  assert_null(mhas_scheduler_next(scheduler, 0, 0.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 0.0, &count));
+  assert_non_null(next_rows(scheduler, 1, 0.0, &count));
+  assert_null(next_rows(scheduler, 0, 0.0, &count));
   assert_int_equal(count, 0);
-  assert_null(mhas_scheduler_next(scheduler, 2, 0.0, &count));
-  assert_null(mhas_scheduler_next(scheduler, -1, 0.0, &count));
-  assert_int_equal(state_of(scheduler, 0.0).running, 1);
+  end_all(scheduler, 1, 1.0, 1, MHAS_DONE);
+  end_all(scheduler, 0, 1.0, 1, MHAS_DONE);
+  assert_non_null(next_rows(scheduler, 0, 1.0, &count));
+  assert_int_equal(state_of(scheduler, 1.0).running, 1);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -267,9 +283,9 @@ static void a_scheduler_without_workers_is_refused(void **unused) {
   (void)unused;
   mhas_scheduler *scheduler = NULL;
   mhas_error error;
-  assert_int_equal(mhas_scheduler_create(NULL, NULL, 0, 0, NULL, &scheduler, &error), MHAS_INTERNAL);
+  assert_int_equal(mhas_scheduler_create(NULL, NULL, NULL, 0, 0, NULL, &scheduler, &error), MHAS_INTERNAL);
   assert_null(scheduler);
-  assert_int_equal(mhas_scheduler_create(NULL, NULL, -1, 1, NULL, &scheduler, &error), MHAS_INTERNAL);
+  assert_int_equal(mhas_scheduler_create(NULL, NULL, NULL, -1, 1, NULL, &scheduler, &error), MHAS_INTERNAL);
   mhas_scheduler_destroy(NULL);
 }
 
@@ -279,15 +295,15 @@ static void after_a_stop_nothing_goes_out_and_what_runs_is_counted(void **unused
   (void)unused;
   mhas_scheduler *scheduler = scheduler_of_equal(1e9f, 10, 2, NULL);
   int64_t count = 0;
-  assert_non_null(mhas_scheduler_next(scheduler, 0, 0.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 0.0, &count));
   end_all(scheduler, 0, 1.0, count, MHAS_DONE);
-  assert_non_null(mhas_scheduler_next(scheduler, 0, 1.0, &count));
-  assert_non_null(mhas_scheduler_next(scheduler, 1, 1.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 1.0, &count));
+  assert_non_null(next_rows(scheduler, 1, 1.0, &count));
   mhas_scheduler_stop(scheduler);
   assert_true(state_of(scheduler, 1.0).stopping);
   assert_true(fabs(state_of(scheduler, 1.25).eta - 0.75) < 0.01); /* the queue is no longer to be done */
   end_all(scheduler, 0, 2.0, 1, MHAS_PENDING);
-  assert_null(mhas_scheduler_next(scheduler, 0, 2.0, &count));
+  assert_null(next_rows(scheduler, 0, 2.0, &count));
   end_all(scheduler, 1, 2.0, 1, MHAS_DONE);
   const mhas_farm_state state = state_of(scheduler, 2.0);
   assert_int_equal(state.done, 2);
@@ -304,10 +320,10 @@ static void failures_beyond_the_limit_end_the_handing_out(void **unused) {
   int64_t count = 0;
   for (int i = 0; i < 3; i++) {
     assert_false(state_of(scheduler, i).too_many_failures);
-    assert_non_null(mhas_scheduler_next(scheduler, 0, i, &count));
+    assert_non_null(next_rows(scheduler, 0, i, &count));
     end_all(scheduler, 0, i + 0.5, count, MHAS_FAILED);
   }
-  assert_null(mhas_scheduler_next(scheduler, 0, 4.0, &count));
+  assert_null(next_rows(scheduler, 0, 4.0, &count));
   const mhas_farm_state state = state_of(scheduler, 4.0);
   assert_true(state.too_many_failures);
   assert_false(state.stopping);
@@ -322,7 +338,7 @@ static void eta_is_unknown_until_something_has_ended(void **unused) {
   mhas_scheduler *scheduler = scheduler_of_equal(1e9f, 101, 2, NULL);
   int64_t count = 0;
   assert_true(isnan(state_of(scheduler, 0.0).eta));
-  assert_non_null(mhas_scheduler_next(scheduler, 0, 100.0, &count));
+  assert_non_null(next_rows(scheduler, 0, 100.0, &count));
   assert_true(isnan(state_of(scheduler, 105.0).eta));
   end_all(scheduler, 0, 110.0, count, MHAS_DONE); /* 10 s a row */
   const mhas_farm_state state = state_of(scheduler, 110.0);
@@ -337,7 +353,7 @@ static void eta_is_not_less_than_the_longest_row(void **unused) {
   mhas_scheduler *scheduler = scheduler_of(flops, 4, 4, NULL);
   int64_t count = 0;
   for (int worker = 0; worker < 4; worker++) {
-    assert_non_null(mhas_scheduler_next(scheduler, worker, 0.0, &count));
+    assert_non_null(next_rows(scheduler, worker, 0.0, &count));
   }
   end_all(scheduler, 2, 1.0, count, MHAS_DONE);
   assert_true(fabs(state_of(scheduler, 1.0).eta - 99.0) < 1.0);
@@ -354,13 +370,13 @@ static void the_rate_is_that_of_the_last_while(void **unused) {
   int64_t count = 0;
   double now = 0.0;
   for (int i = 0; i < 200; i++) { /* ten a second for 20 s, then one a second for 20 s */
-    assert_non_null(mhas_scheduler_next(scheduler, 0, now, &count));
+    assert_non_null(next_rows(scheduler, 0, now, &count));
     assert_int_equal(count, 1);
     end_all(scheduler, 0, now += 0.1, count, MHAS_DONE);
   }
   assert_true(fabs(state_of(scheduler, now).rows_per_second - 10.0) < 0.5);
   for (int i = 0; i < 25; i++) {
-    assert_non_null(mhas_scheduler_next(scheduler, 0, now, &count));
+    assert_non_null(next_rows(scheduler, 0, now, &count));
     end_all(scheduler, 0, now += 1.0, count, MHAS_DONE);
   }
   assert_true(fabs(state_of(scheduler, now).rows_per_second - 1.0) < 0.1);
@@ -380,11 +396,18 @@ typedef struct fuzz {
 
 /* No row may be much costlier than one that went out before, unless it is a small one: below a chunk of a second by a
  * sixteenth. */
-static void take(fuzz *f, mhas_scheduler *scheduler, int worker, double now, float *lowest) {
-  int64_t count = 0;
-  const int64_t *rows = mhas_scheduler_next(scheduler, worker, now, &count);
-  assert_true((rows == NULL) == (count == 0));
-  assert_in_range(count, 0, 64);
+static void take(fuzz *f, mhas_scheduler *scheduler, double now, float *lowest) {
+  mhas_order order;
+  if (!mhas_scheduler_next(scheduler, now, &order)) {
+    return;
+  }
+  const int64_t *rows = order.rows;
+  const int64_t count = order.count;
+  const int worker = order.workers[0];
+  assert_int_equal(order.ranks, 1);
+  assert_in_range(worker, 0, f->workers - 1);
+  assert_int_equal(f->held_count[worker], 0);
+  assert_in_range(count, 1, 64);
   for (int64_t i = 0; i < count; i++) {
     const int64_t row = rows[i] - 10;
     assert_in_range(row, 0, f->rows - 1);
@@ -452,7 +475,7 @@ static void play_random_schedule(uint64_t seed) {
     if (f.held_count[worker] > 0) {
       give_back(&f, scheduler, worker, now);
     } else {
-      take(&f, scheduler, worker, now, &lowest);
+      take(&f, scheduler, now, &lowest);
     }
     if (stops && event == stop_at) {
       mhas_scheduler_stop(scheduler);
@@ -509,17 +532,15 @@ static simulation simulate(int64_t rows, int workers, double mean_seconds, doubl
   int64_t *held = allocate(workers, sizeof *held);
   double now = 0.0;
   for (;;) {
-    for (int worker = 0; worker < workers; worker++) {
-      int64_t count = 0;
-      if (held[worker] > 0) {
-        continue;
-      }
-      const int64_t *chunk = mhas_scheduler_next(scheduler, worker, now, &count);
+    mhas_order order;
+    while (mhas_scheduler_next(scheduler, now, &order)) {
+      const int worker = order.workers[0];
+      assert_int_equal(held[worker], 0);
       until[worker] = now;
-      held[worker] = count;
-      result.chunks += count > 0;
-      for (int64_t i = 0; i < count; i++) {
-        until[worker] += seconds[chunk[i] - 10];
+      held[worker] = order.count;
+      result.chunks++;
+      for (int64_t i = 0; i < order.count; i++) {
+        until[worker] += seconds[order.rows[i] - 10];
       }
     }
     int first = -1;
@@ -651,7 +672,7 @@ int main(void) {
       cmocka_unit_test(costs_that_are_no_numbers_are_still_run),
       cmocka_unit_test(ten_million_rows_are_handed_out_once),
       cmocka_unit_test(a_wrong_answer_is_refused_and_changes_nothing),
-      cmocka_unit_test(only_an_idle_worker_of_ours_gets_rows),
+      cmocka_unit_test(only_idle_workers_get_rows_the_lowest_first),
       cmocka_unit_test(a_scheduler_without_workers_is_refused),
       cmocka_unit_test(after_a_stop_nothing_goes_out_and_what_runs_is_counted),
       cmocka_unit_test(failures_beyond_the_limit_end_the_handing_out),
