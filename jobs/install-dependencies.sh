@@ -13,6 +13,7 @@ packages=(
   gcc libc6-dev make cmake pkg-config
   openmpi-bin libopenmpi-dev libopenblas-dev libscalapack-openmpi-dev libhdf5-openmpi-dev
   libfyaml-dev libmuparser-dev libgsl-dev libjansson-dev librandom123-dev zlib1g-dev
+  libxsmm-dev
   python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy
 )
 test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist)

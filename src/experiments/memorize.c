@@ -189,7 +189,8 @@ static mhas_cost cost(const mhas_value *values) {
   const double parameters_count = (double)mhas_model_parameters(&recipe.model);
   return (mhas_cost){
       .flops = mhas_recipe_flops(&recipe) +
-               extra_passes(values, &recipe) * mhas_model_forward_flops(&recipe.model, (double)recipe.data.samples),
+               extra_passes(values, &recipe) *
+                   mhas_model_forward_flops(&recipe.model, recipe.batch, (double)recipe.data.samples),
       .bytes = mhas_recipe_bytes(&recipe) + (compressed ? 2.0 * sizeof(double) * parameters_count : 0.0),
       .records = mhas_recipe_evaluations(&recipe),
       .spectrum = 0,
@@ -314,7 +315,7 @@ static mhas_code examine(mhas_training *t, mhas_value *result, mhas_error *error
   result[R_ACCURACY_QUANTIZED].real = found.accuracy_quantized;
   result[R_LOSS_QUANTIZED].real = found.loss_quantized;
   t->flops += extra_passes(t->task->point.values, &t->recipe) *
-              mhas_model_forward_flops(&t->recipe.model, (double)t->recipe.data.samples);
+              mhas_model_forward_flops(&t->recipe.model, t->recipe.batch, (double)t->recipe.data.samples);
   return MHAS_OK;
 }
 
@@ -357,7 +358,7 @@ const mhas_experiment mhas_experiment_memorize = {
         "one "
         "query, linear decoder) with its recipe (Adam, warm-up and cosine, best model kept, early stop) on random data "
         "and reports how much of it is memorized.",
-    .numerics = 1,
+    .numerics = 2,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,

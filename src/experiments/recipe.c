@@ -77,8 +77,9 @@ double mhas_recipe_flops(const mhas_recipe *recipe) {
   const double samples = (double)recipe->data.samples;
   const double in_step = samples / (double)divide_up(recipe->data.samples, recipe->batch);
   return mhas_source_flops(&recipe->source) +
-         steps * (mhas_model_gradient_flops(&recipe->model, in_step) + mhas_recipe_update_flops(recipe)) +
-         (double)mhas_recipe_evaluations(recipe) * mhas_model_forward_flops(&recipe->model, samples);
+         steps *
+             (mhas_model_gradient_flops(&recipe->model, recipe->batch, in_step) + mhas_recipe_update_flops(recipe)) +
+         (double)mhas_recipe_evaluations(recipe) * mhas_model_forward_flops(&recipe->model, recipe->batch, samples);
 }
 
 double mhas_recipe_bytes(const mhas_recipe *recipe) {

@@ -45,7 +45,7 @@ mhas_code mhas_score_all(const mhas_task *task, mhas_model *model, const mhas_sa
 static mhas_code judge(mhas_training *t, int64_t step, double *accuracy, mhas_error *error) {
   double loss = NAN;
   MHAS_TRY(mhas_score_all(t->task, t->model, &t->samples, t->recipe.batch, &loss, accuracy, error));
-  t->flops += mhas_model_forward_flops(&t->recipe.model, (double)t->recipe.data.samples);
+  t->flops += mhas_model_forward_flops(&t->recipe.model, t->recipe.batch, (double)t->recipe.data.samples);
   if (!isfinite(loss)) {
     return diverged(t, step, loss, error);
   }
@@ -83,7 +83,8 @@ static mhas_code train_step(mhas_training *t, int64_t step, mhas_error *error) {
   if (t->recipe.l1 > 0.0) {
     mhas_model_shrink(t->model, lr, t->recipe.l1);
   }
-  t->flops += mhas_model_gradient_flops(&t->recipe.model, (double)count) + mhas_recipe_update_flops(&t->recipe);
+  t->flops += mhas_model_gradient_flops(&t->recipe.model, t->recipe.batch, (double)count) +
+              mhas_recipe_update_flops(&t->recipe);
   return MHAS_OK;
 }
 

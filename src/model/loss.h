@@ -4,31 +4,29 @@
 #ifndef MHASWEEP_MODEL_LOSS_H
 #define MHASWEEP_MODEL_LOSS_H
 
+#include "model/lanes.h"
 #include "model/real.h"
 
 /* The sum of the samples' cross-entropies; outputs (B, C) become probabilities. *right counts the samples whose largest
- * output is their label: the first largest, if there are several. */
-static inline double cross_entropy_forward(int64_t B, int64_t C, const int64_t *labels, real *outputs, int64_t *right) {
+ * output is their label: the first largest, if there are several. work (2 B) is scratch. */
+static inline double cross_entropy_forward(const REAL_NAME(lanes) * lanes, int64_t B, int64_t C, const int64_t *labels,
+                                           real *outputs, real *work, int64_t *right) {
+  real *sums = work;
+  real *below = work + B; /* the label's output less the largest */
   double loss = 0.0;
   *right = 0;
   for (int64_t b = 0; b < B; b++) {
-    real *row = outputs + b * C;
+    const real *row = outputs + b * C;
     int64_t best = 0;
     for (int64_t c = 1; c < C; c++) {
       best = row[c] > row[best] ? c : best;
     }
-    const real most = row[best];
-    const real own = row[labels[b]] - most;
-    real sum = 0;
-    for (int64_t c = 0; c < C; c++) {
-      row[c] = REAL_EXP(row[c] - most);
-      sum += row[c];
-    }
-    for (int64_t c = 0; c < C; c++) {
-      row[c] /= sum;
-    }
-    loss += log((double)sum) - (double)own;
+    below[b] = row[labels[b]] - row[best];
     *right += best == labels[b];
+  }
+  lanes->softmax(B, C, 1, outputs, C, outputs, sums);
+  for (int64_t b = 0; b < B; b++) {
+    loss += log((double)sums[b]) - (double)below[b];
   }
   return loss;
 }

@@ -18,54 +18,6 @@ static int64_t lay_out(const mhas_model_shape *shape, int64_t offset[MHAS_SLICES
   return length;
 }
 
-/* The numbers in a buffer, as a double: it may be more than can be allocated. */
-static double buffer_count(const mhas_model_shape *s, const mhas_kernels *kernels, int64_t length, int64_t batch,
-                           mhas_buffer buffer) {
-  const double B = (double)batch;
-  const double H = (double)s->heads;
-  const double n = (double)s->context;
-  const double d = (double)s->dim;
-  const bool pre = s->variant.compose[MHAS_PRE] != 0;
-  const bool post = s->variant.compose[MHAS_POST] != 0;
-  switch (buffer) {
-    case PARAMETERS:
-    case GRADIENT:
-    case MOMENT1:
-    case MOMENT2:
-    case BEST: return (double)length;
-    case POSITIONS: return (n + 1.0) * d;
-    case CONTEXTS:
-    case KEYS:
-    case D_KEYS: return (s->shared ? 1.0 : B) * n * d;
-    case QUERIES:
-    case X:
-    case D_X: return B * d;
-    case TARGETS: return B;
-    case Q: return H * B * (double)s->key_dim;
-    case D_Q: return B * (double)s->key_dim;
-    case U:
-    case D_U:
-    case Z:
-    case D_Z: return B * H * d;
-    case THETA:
-    case D_THETA: return B * H * n;
-    case VALUES:
-    case D_VALUES: return B * H * (double)s->value_dim;
-    case JOINED:
-    case D_JOINED: return B * (double)s->out_dim;
-    case OUTPUTS: return B * (double)mhas_model_outputs(s);
-    case SCORES: return pre ? B * H * n : 0.0;
-    case WEIGHTS: return post ? B * H * n : 0.0;
-    case D_SCORES: return pre || post ? B * H * n : 0.0;
-    case COMPOSE: return kernels->compose_work(s, batch);
-    case MASK:
-    case DROPPED: return s->disturbance.dropout > 0.0 ? B * H * n : 0.0;
-    case NOISE: return s->disturbance.noise > 0.0 ? B * d : 0.0;
-    case BUFFERS: break;
-  }
-  return 0.0;
-}
-
 static const mhas_kernels *kernels_of(mhas_precision precision) {
   return precision == MHAS_FLOAT32 ? &mhas_kernels_float : &mhas_kernels_double;
 }
@@ -73,9 +25,10 @@ static const mhas_kernels *kernels_of(mhas_precision precision) {
 double mhas_model_bytes(const mhas_model_shape *shape, mhas_precision precision, int64_t batch) {
   int64_t offset[MHAS_SLICES];
   const int64_t length = lay_out(shape, offset);
+  const mhas_order order = mhas_order_of(shape, batch);
   double numbers = 0.0;
   for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
-    numbers += buffer_count(shape, kernels_of(precision), length, batch, buffer);
+    numbers += mhas_buffer_count(shape, order, kernels_of(precision), length, batch, buffer);
   }
   return numbers * (double)mhas_precision_size(precision) + 2.0 * sizeof(int64_t) * (double)batch;
 }
@@ -83,7 +36,8 @@ double mhas_model_bytes(const mhas_model_shape *shape, mhas_precision precision,
 static mhas_code allocate(mhas_model *model, mhas_error *error) {
   const size_t size = mhas_precision_size(model->precision);
   for (mhas_buffer buffer = 0; buffer < BUFFERS; buffer++) {
-    const double count = buffer_count(&model->shape, model->kernels, model->length, model->batch, buffer);
+    const double count =
+        mhas_buffer_count(&model->shape, model->order, model->kernels, model->length, model->batch, buffer);
     if (count > 0x1p52) { /* beyond exact doubles, and beyond any memory */
       return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the model needs an array of %.3g numbers", count);
     }
@@ -95,6 +49,11 @@ static mhas_code allocate(mhas_model *model, mhas_error *error) {
 
 mhas_code mhas_model_create(const mhas_model_shape *shape, mhas_precision precision, int64_t batch, mhas_model **model,
                             mhas_error *error) {
+  return mhas_model_create_ordered(shape, mhas_order_of(shape, batch), precision, batch, model, error);
+}
+
+mhas_code mhas_model_create_ordered(const mhas_model_shape *shape, mhas_order order, mhas_precision precision,
+                                    int64_t batch, mhas_model **model, mhas_error *error) {
   *model = NULL;
   MHAS_TRY(mhas_model_check(shape, batch, error));
   mhas_model *made = NULL;
@@ -102,6 +61,7 @@ mhas_code mhas_model_create(const mhas_model_shape *shape, mhas_precision precis
   made->shape = *shape;
   made->precision = precision;
   made->batch = batch;
+  made->order = order;
   made->kernels = kernels_of(precision);
   made->length = lay_out(shape, made->offset);
   const mhas_code code = allocate(made, error);
@@ -109,7 +69,7 @@ mhas_code mhas_model_create(const mhas_model_shape *shape, mhas_precision precis
     mhas_model_destroy(made);
     return code;
   }
-  made->kernels->set_positions(made);
+  made->kernels->prepare(made);
   *model = made;
   return MHAS_OK;
 }
@@ -138,6 +98,7 @@ static void draw_uniform(mhas_random random, mhas_stream stream, double bound, i
 }
 
 void mhas_model_initialise(mhas_model *model, mhas_random random) {
+  model->folded = false;
   const mhas_model_shape *s = &model->shape;
   const double d = (double)s->dim;
   const double value_rows = (double)s->heads * (double)s->value_dim;
@@ -179,6 +140,7 @@ static void read_slice(const mhas_model *model, mhas_buffer vector, mhas_slice s
 
 void mhas_model_set(mhas_model *model, mhas_slice slice, const double *values) {
   const int64_t count = mhas_slice_count(&model->shape, slice);
+  model->folded = false;
   model->kernels->write(model->buffer[PARAMETERS], model->offset[slice], count, values);
 }
 
@@ -199,6 +161,7 @@ void mhas_model_keep_best(mhas_model *model) {
 }
 
 void mhas_model_load_best(mhas_model *model) {
+  model->folded = false;
   memcpy(model->buffer[PARAMETERS], model->buffer[BEST], (size_t)model->length * mhas_precision_size(model->precision));
 }
 
@@ -242,6 +205,7 @@ mhas_score mhas_model_score(mhas_model *model, const mhas_samples *samples, int6
 
 void mhas_model_update(mhas_model *model, const mhas_adam *adam, double lr) {
   model->updates++;
+  model->folded = false;
   model->kernels->update(model, adam, lr);
 }
 
@@ -253,6 +217,12 @@ void mhas_model_disturb(mhas_model *model, mhas_random random, int64_t step) {
   }
 }
 
-void mhas_model_decay(mhas_model *model, double lr, double decay) { model->kernels->decay(model, 1.0 - lr * decay); }
+void mhas_model_decay(mhas_model *model, double lr, double decay) {
+  model->folded = false;
+  model->kernels->decay(model, 1.0 - lr * decay);
+}
 
-void mhas_model_shrink(mhas_model *model, double lr, double l1) { model->kernels->shrink(model, lr * l1); }
+void mhas_model_shrink(mhas_model *model, double lr, double l1) {
+  model->folded = false;
+  model->kernels->shrink(model, lr * l1);
+}

@@ -1,6 +1,7 @@
 /*
- * The trained model's passes in the precision of real.h, on the buffers of parts.h: layer by layer as a textbook would.
- * The file that includes this gets the kernels as REAL_NAME(mhas_kernels).
+ * The trained model up to its values in the precision of real.h, on the buffers of parts.h: layer by layer as a
+ * textbook would. It is what runs for all variants and for dropout, and what the folded order (folded.h) is compared
+ * with.
  */
 #ifndef MHASWEEP_MODEL_NETWORK_H
 #define MHASWEEP_MODEL_NETWORK_H
@@ -10,7 +11,6 @@
 #include "model/attend.h"
 #include "model/attention.h"
 #include "model/layers.h"
-#include "model/loss.h"
 #include "model/parts.h"
 #include "model/positions.h"
 
@@ -38,6 +38,19 @@ static void set_positions(mhas_model *model) {
   }
 }
 
+/* TARGETS, or the labels. */
+static void gather_labels(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
+  real *targets = model->buffer[TARGETS];
+  for (int64_t b = 0; b < count; b++) {
+    const double label = samples->labels[picks[b]];
+    if (model->shape.classes > 0) {
+      model->classes[b] = (int64_t)label;
+    } else {
+      targets[b] = (real)label;
+    }
+  }
+}
+
 static void gather(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
   const int64_t d = model->shape.dim;
   const int64_t size = model->shape.context * d;
@@ -45,19 +58,13 @@ static void gather(mhas_model *model, const mhas_samples *samples, const int64_t
   const real *queries = samples->queries;
   real *to_contexts = model->buffer[CONTEXTS];
   real *to_queries = model->buffer[QUERIES];
-  real *targets = model->buffer[TARGETS];
   for (int64_t b = 0; b < count; b++) {
-    const double label = samples->labels[picks[b]];
     memcpy(to_queries + b * d, queries + picks[b] * d, (size_t)d * sizeof(real));
     if (!model->shape.shared) {
       memcpy(to_contexts + b * size, contexts + picks[b] * size, (size_t)size * sizeof(real));
     }
-    if (model->shape.classes > 0) {
-      model->classes[b] = (int64_t)label;
-    } else {
-      targets[b] = (real)label;
-    }
   }
+  gather_labels(model, samples, picks, count);
   if (model->shape.shared) {
     memcpy(to_contexts, contexts, (size_t)size * sizeof(real));
   }
@@ -237,7 +244,8 @@ static void attention_backward_pass(mhas_model *model, int64_t count) {
   }
 }
 
-static void forward(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
+/* VALUES of the picked samples. */
+static void plain_forward(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
   const mhas_model_shape *s = &model->shape;
   gather(model, samples, picks, count);
   embed_forward(model, count);
@@ -246,133 +254,15 @@ static void forward(mhas_model *model, const mhas_samples *samples, const int64_
   attention_forward_pass(model, count);
   value_forward(count, s->heads, s->dim, s->value_dim, model->buffer[Z], slice(model, PARAMETERS, MHAS_W_VALUE),
                 model->buffer[VALUES]);
-  linear_forward(count, s->heads * s->value_dim, s->out_dim, model->buffer[VALUES],
-                 slice(model, PARAMETERS, MHAS_W_OUT), NULL, model->buffer[JOINED]);
-  linear_forward(count, s->out_dim, mhas_model_outputs(s), model->buffer[JOINED],
-                 slice(model, PARAMETERS, MHAS_DECODER), slice(model, PARAMETERS, MHAS_DECODER_BIAS),
-                 model->buffer[OUTPUTS]);
 }
 
-static double loss(mhas_model *model, int64_t count, int64_t *right) {
-  *right = 0;
-  if (model->shape.classes > 0) {
-    return cross_entropy_forward(count, model->shape.classes, model->classes, model->buffer[OUTPUTS], right);
-  }
-  return squared_error_forward(count, model->buffer[TARGETS], model->buffer[OUTPUTS]);
-}
-
-static void backward(mhas_model *model, int64_t count) {
+/* From D_VALUES: adds to the gradients of everything before. */
+static void plain_backward(mhas_model *model, int64_t count) {
   const mhas_model_shape *s = &model->shape;
-  memset(model->buffer[GRADIENT], 0, (size_t)model->length * sizeof(real));
-  if (s->classes > 0) {
-    cross_entropy_backward(count, s->classes, model->classes, model->buffer[OUTPUTS]);
-  } else {
-    squared_error_backward(count, model->buffer[OUTPUTS]);
-  }
-  linear_backward(count, s->out_dim, mhas_model_outputs(s), model->buffer[JOINED],
-                  slice(model, PARAMETERS, MHAS_DECODER), model->buffer[OUTPUTS], slice(model, GRADIENT, MHAS_DECODER),
-                  slice(model, GRADIENT, MHAS_DECODER_BIAS), model->buffer[D_JOINED]);
-  linear_backward(count, s->heads * s->value_dim, s->out_dim, model->buffer[VALUES],
-                  slice(model, PARAMETERS, MHAS_W_OUT), model->buffer[D_JOINED], slice(model, GRADIENT, MHAS_W_OUT),
-                  NULL, model->buffer[D_VALUES]);
   value_backward(count, s->heads, s->dim, s->value_dim, model->buffer[Z], slice(model, PARAMETERS, MHAS_W_VALUE),
                  model->buffer[D_VALUES], slice(model, GRADIENT, MHAS_W_VALUE), model->buffer[D_Z]);
   attention_backward_pass(model, count);
   embed_backward(model, count);
 }
-
-/* The update is step number model->updates, counted from 1. Constants are made in double, as torch does. */
-static void update(mhas_model *model, const mhas_adam *adam, double lr) {
-  const double step = (double)model->updates;
-  const real rate = (real)(lr / (1.0 - pow(adam->beta1, step)));
-  const real root = (real)sqrt(1.0 - pow(adam->beta2, step));
-  const real keep1 = (real)adam->beta1;
-  const real take1 = (real)(1.0 - adam->beta1);
-  const real keep2 = (real)adam->beta2;
-  const real take2 = (real)(1.0 - adam->beta2);
-  const real epsilon = (real)adam->epsilon;
-  real *restrict parameter = model->buffer[PARAMETERS];
-  const real *restrict gradient = model->buffer[GRADIENT];
-  real *restrict first = model->buffer[MOMENT1];
-  real *restrict second = model->buffer[MOMENT2];
-  for (int64_t i = 0; i < model->length; i++) {
-    first[i] = first[i] * keep1 + gradient[i] * take1;
-    second[i] = second[i] * keep2 + gradient[i] * gradient[i] * take2;
-    parameter[i] -= rate * (first[i] / (REAL_SQRT(second[i]) / root + epsilon));
-  }
-}
-
-static void decay(mhas_model *model, double factor) {
-  real *restrict parameter = model->buffer[PARAMETERS];
-  for (int64_t i = 0; i < model->length; i++) {
-    parameter[i] *= (real)factor;
-  }
-}
-
-static void shrink(mhas_model *model, double by) {
-  const real step = (real)by;
-  real *restrict parameter = model->buffer[PARAMETERS];
-  for (int64_t i = 0; i < model->length; i++) {
-    const real w = parameter[i];
-    parameter[i] = w > step ? w - step : w >= -step ? 0 : w + step; /* NaN stays */
-  }
-}
-
-/* Number (step B + b) H n + h n + i of the mask's stream is that of weight i of head h of sample b; the noise goes by
- * (step B + b) d + j. B is the model's batch, whatever the samples of the step. */
-static void disturb(mhas_model *model, mhas_random random, int64_t step) {
-  const mhas_model_shape *s = &model->shape;
-  const int64_t masks = model->batch * s->heads * s->context;
-  const int64_t noises = model->batch * s->dim;
-  const double drop = s->disturbance.dropout;
-  enum { BLOCK = 512 };
-  double block[BLOCK];
-  for (int64_t at = 0; drop > 0.0 && at < masks; at += BLOCK) {
-    const int64_t count = masks - at < BLOCK ? masks - at : BLOCK;
-    real *mask = (real *)model->buffer[MASK] + at;
-    mhas_random_uniform(random, MHAS_STREAM_DROPOUT, (uint64_t)step * (uint64_t)masks + (uint64_t)at, (size_t)count,
-                        block);
-    for (int64_t i = 0; i < count; i++) {
-      mask[i] = block[i] < drop ? 0 : (real)(1.0 / (1.0 - drop));
-    }
-  }
-  for (int64_t at = 0; s->disturbance.noise > 0.0 && at < noises; at += BLOCK) {
-    const int64_t count = noises - at < BLOCK ? noises - at : BLOCK;
-    real *noise = (real *)model->buffer[NOISE] + at;
-    mhas_random_normal(random, MHAS_STREAM_QUERY_NOISE, (uint64_t)step * (uint64_t)noises + (uint64_t)at, (size_t)count,
-                       block);
-    for (int64_t i = 0; i < count; i++) {
-      noise[i] = (real)(block[i] * s->disturbance.noise);
-    }
-  }
-}
-
-static void read_buffer(const void *buffer, int64_t first, int64_t count, double *out) {
-  const real *from = (const real *)buffer + first;
-  for (int64_t i = 0; i < count; i++) {
-    out[i] = (double)from[i];
-  }
-}
-
-static void write_buffer(void *buffer, int64_t first, int64_t count, const double *values) {
-  real *to = (real *)buffer + first;
-  for (int64_t i = 0; i < count; i++) {
-    to[i] = (real)values[i];
-  }
-}
-
-const mhas_kernels REAL_NAME(mhas_kernels) = {
-    .set_positions = set_positions,
-    .compose_work = compose_work,
-    .forward = forward,
-    .loss = loss,
-    .backward = backward,
-    .update = update,
-    .decay = decay,
-    .shrink = shrink,
-    .disturb = disturb,
-    .read = read_buffer,
-    .write = write_buffer,
-};
 
 #endif

@@ -1,3 +1,3 @@
 /* The trained model in double precision. */
 #define REAL_IS_FLOAT 0
-#include "model/network.h"
+#include "model/passes.h"

@@ -1,3 +1,3 @@
 /* The trained model in single precision. */
 #define REAL_IS_FLOAT 1
-#include "model/network.h"
+#include "model/passes.h"

@@ -3,6 +3,7 @@
 #define MHASWEEP_MODEL_PARTS_H
 
 #include "mhasweep/model.h"
+#include "model/order.h"
 
 /* Arrays of float or double. B: batch; N: context rows at work, B n or (shared) n. */
 typedef enum mhas_buffer {
@@ -35,20 +36,62 @@ typedef enum mhas_buffer {
   JOINED,   /* (B, d_o) */
   D_JOINED, /* (B, d_o) */
   OUTPUTS,  /* (B, C): outputs, then what the loss makes of them, then their gradient */
+  SUMS,     /* (2, B): scratch of the loss */
   /* of variants; empty where they are not used */
-  SCORES,   /* (B, H, n): logits before they are composed */
+  SCORES,   /* (B, H, n): logits before they are composed; folded, values of context rows before they are weighed */
   WEIGHTS,  /* (B, H, n): weights before they are composed */
   D_SCORES, /* (B, H, n) */
   COMPOSE,  /* the coefficients of composing and their gradients */
   MASK,     /* (B, H, n): dropout's factors on THETA */
   DROPPED,  /* (B, H, n): THETA times MASK */
   NOISE,    /* (B, d): added to QUERIES */
+  /* of the folded order (fold.h): r rows, D = d + 1; empty in the other, which has what is only its own */
+  E1,             /* (B, D): queries, and a one */
+  ROWS,           /* (r, d) */
+  D_ROWS,         /* (r, d) */
+  INPUT,          /* (D, d) */
+  D_INPUT,        /* (D, d) */
+  KEY_MAP,        /* (H, r, d_h) */
+  D_KEY_MAP,      /* (H, r, d_h) */
+  QUERY_MAP,      /* (D, H, d_h) */
+  D_QUERY_MAP,    /* (D, H, d_h) */
+  JOINED_MAP,     /* (H, r, D) */
+  D_JOINED_MAP,   /* (H, r, D) */
+  VALUE_MAP,      /* (H, d_v, r) */
+  D_VALUE_MAP,    /* (H, d_v, r) */
+  SHIFT,          /* (H, d_v) */
+  D_SHIFT,        /* (H, d_v) */
+  LOGITS,         /* (B, H, r), then their gradient */
+  MEANS,          /* (B, H): weighted means of SCORES */
+  TURNED_CONTEXT, /* (d, n): of one sample */
   BUFFERS
 } mhas_buffer;
 
+/* Small products of one shape (product.h): c (m x n) = op(a) b, or +=. */
+typedef struct product {
+  bool a_turned, adds;
+  int64_t m, n, k, lda, ldb, ldc;
+  void (*kernel)(void); /* libxsmm's; NULL: BLAS has to do */
+} product;
+
+typedef enum mhas_product {
+  TO_KEY_MAP,
+  TO_QUERY_MAP,
+  TO_D_W_KEY,
+  TO_D_W_QUERY,
+  TO_D_KEY_MAP,
+  TO_D_QUERY_MAP,
+  ONTO_ROWS,
+  VALUES_OF_ROWS,
+  OVER_ROWS,
+  INTO_ROWS,
+  INTO_VALUE_MAP,
+  PRODUCTS
+} mhas_product;
+
 /* One set per precision. `count` samples are at work. */
 typedef struct mhas_kernels {
-  void (*set_positions)(mhas_model *model);
+  void (*prepare)(mhas_model *model); /* a new model: what is the same in all its passes */
   double (*compose_work)(const mhas_model_shape *shape, int64_t batch); /* numbers in COMPOSE */
   /* Gathers the picked samples and runs the model up to OUTPUTS. */
   void (*forward)(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count);
@@ -72,7 +115,13 @@ struct mhas_model {
   mhas_model_shape shape;
   mhas_precision precision;
   int64_t batch;
+  mhas_order order;
   const mhas_kernels *kernels;
+  const void *lanes; /* lanes_float or lanes_double */
+  product product[PRODUCTS];
+  bool folded;                 /* the folded maps are those of the parameters */
+  const void *contexts;        /* those of the samples at work, in the folded order with own contexts */
+  const int64_t *picked;       /* which of them */
   int64_t offset[MHAS_SLICES]; /* of each slice in the parameter vector, in numbers; multiples of a cache line */
   int64_t length;              /* of the parameter vector, padding (always zero) included */
   int64_t updates;             /* steps of Adam so far */
@@ -82,5 +131,9 @@ struct mhas_model {
   int64_t *classes; /* (B): the batch's labels, classification */
   int64_t *picks;   /* (B): scratch of mhas_model_score */
 };
+
+/* The numbers in a buffer, as a double: it may be more than can be allocated. `length` is of the parameter vector. */
+double mhas_buffer_count(const mhas_model_shape *shape, mhas_order order, const mhas_kernels *kernels, int64_t length,
+                         int64_t batch, mhas_buffer buffer);
 
 #endif

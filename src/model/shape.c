@@ -63,49 +63,15 @@ int64_t mhas_model_parameters(const mhas_model_shape *shape) {
   return count;
 }
 
-/* A product of m x k and k x n takes 2 m n k operations; a softmax about 5 an entry, as do the masks of dropout; Adam
- * 13 a parameter. */
-
-static double context_rows(const mhas_model_shape *s, double count) {
-  return (double)s->context * (s->shared ? 1.0 : count);
+double mhas_model_forward_flops(const mhas_model_shape *shape, int64_t batch, double count) {
+  return mhas_order_forward_flops(shape, mhas_order_of(shape, batch), count);
 }
 
-/* Products that the backward pass repeats twice: once for the weights or keys, once for the activations. */
-static double inner_flops(const mhas_model_shape *s, double count) {
-  const double H = (double)s->heads;
-  const double d = (double)s->dim;
-  const double v = (double)s->value_dim;
-  const double o = (double)s->out_dim;
-  return count * (4.0 * H * d * (double)s->key_dim + 4.0 * H * d * (double)s->context + 2.0 * H * d * v +
-                  2.0 * H * v * o + 2.0 * o * (double)mhas_model_outputs(s)) +
-         compose_flops(&s->variant, s->heads, s->context, s->dim, count, context_rows(s, count));
+double mhas_model_gradient_flops(const mhas_model_shape *shape, int64_t batch, double count) {
+  return mhas_order_gradient_flops(shape, mhas_order_of(shape, batch), count);
 }
 
-/* The embedding; its inputs need no gradient. */
-static double embedding_flops(const mhas_model_shape *s, double count) {
-  return 2.0 * (count + context_rows(s, count)) * (double)s->dim * (double)s->dim;
-}
-
-/* Of the attention and of the loss. Linear and hard weights are an operation an entry. */
-static double softmax_flops(const mhas_model_shape *s, double count) {
-  const double entry = s->variant.weighting == MHAS_SOFTMAX ? 5.0 : 1.0;
-  return count * (entry * (double)s->heads * (double)s->context + 5.0 * (double)mhas_model_outputs(s));
-}
-
-static double disturbance_flops(const mhas_model_shape *s, double count) {
-  const double dropout = s->disturbance.dropout > 0.0 ? 5.0 * (double)s->heads * (double)s->context : 0.0;
-  return count * (dropout + (s->disturbance.noise > 0.0 ? 5.0 * (double)s->dim : 0.0));
-}
-
-double mhas_model_forward_flops(const mhas_model_shape *shape, double count) {
-  return inner_flops(shape, count) + embedding_flops(shape, count) + softmax_flops(shape, count);
-}
-
-double mhas_model_gradient_flops(const mhas_model_shape *shape, double count) {
-  return 3.0 * inner_flops(shape, count) + 2.0 * embedding_flops(shape, count) + 2.0 * softmax_flops(shape, count) +
-         disturbance_flops(shape, count);
-}
-
+/* Adam takes 13 a parameter. */
 double mhas_model_update_flops(const mhas_model_shape *shape) { return 13.0 * (double)mhas_model_parameters(shape); }
 
 mhas_code mhas_model_check(const mhas_model_shape *shape, int64_t batch, mhas_error *error) {
@@ -113,6 +79,10 @@ mhas_code mhas_model_check(const mhas_model_shape *shape, int64_t batch, mhas_er
   MHAS_TRY(mhas_narrow(batch * shape->context, "batch * context", &unused, error));
   MHAS_TRY(mhas_narrow(batch * shape->heads, "batch * heads", &unused, error));
   MHAS_TRY(mhas_narrow(shape->heads * shape->dim, "heads * dim", &unused, error));
+  if (mhas_order_of(shape, batch).folded) {
+    MHAS_TRY(mhas_narrow(shape->heads * mhas_folded_rows(shape), "heads * (dim + context)", &unused, error));
+    MHAS_TRY(mhas_narrow(shape->heads * shape->key_dim, "heads * key_dim", &unused, error));
+  }
   MHAS_TRY(compose_check(&shape->variant, shape->heads, error));
   return mhas_narrow(shape->heads * shape->value_dim, "heads * value_dim", &unused, error);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "data/model/expected.h"
+#include "model/order.h"
 #include "rig.h"
 
 /* clang-format off */
@@ -25,6 +26,7 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 static const mhas_random case_random = {.seed = 5, .replicate = 1};
+static const mhas_order layered = {.folded = false};
 
 static rig rig_of_case(int i, mhas_precision precision) {
   return rig_create(&cases[i].shape, precision, cases[i].T, MHAS_GAUSSIAN, case_random);
@@ -354,11 +356,11 @@ static void operations_are_counted_by_hand_for_one_shape(void **state) {
   const mhas_model_shape own = {2, 5, 3, 7, 4, 11, false, 13, 1.0, 1e4, PLAIN};
   /* a sample: queries 2 (2 5 3 + 2 3 5) = 120, attention 2 (2 11 5 + 2 11 5) = 440, values 2 2 5 7 = 140, W_O 2 14 4 =
    * 112, decoder 2 4 13 = 104; embedding 2 12 25 = 600; softmax 5 (22 + 13) = 175 */
-  assert_close(mhas_model_forward_flops(&own, 3.0), 3.0 * (916 + 600 + 175), 0.0);
-  assert_close(mhas_model_gradient_flops(&own, 3.0), 3.0 * (3 * 916 + 2 * 600 + 2 * 175), 0.0);
+  assert_close(mhas_order_forward_flops(&own, layered, 3.0), 3.0 * (916 + 600 + 175), 0.0);
+  assert_close(mhas_order_gradient_flops(&own, layered, 3.0), 3.0 * (3 * 916 + 2 * 600 + 2 * 175), 0.0);
   mhas_model_shape shared = own;
   shared.shared = true;
-  assert_close(mhas_model_forward_flops(&shared, 3.0), 3.0 * (916 + 50 + 175) + 550, 0.0);
+  assert_close(mhas_order_forward_flops(&shared, layered, 3.0), 3.0 * (916 + 50 + 175) + 550, 0.0);
 }
 
 int main(void) {

@@ -1,0 +1,12 @@
+/* The loops of lanes.h at level "plain"; CMakeLists.txt has the compiler's options for it. */
+#include <math.h>
+#include <stddef.h>
+
+#include "model/lanes.h"
+
+#define LANES_LEVEL plain
+#define LANES_FLOAT 1
+#include "model/lanes_body.h"
+#undef LANES_FLOAT
+#define LANES_FLOAT 0
+#include "model/lanes_body.h"
