@@ -230,8 +230,8 @@ int mhas_slice_shape(const mhas_model_shape *shape, mhas_slice slice, int64_t si
 int64_t mhas_slice_count(const mhas_model_shape *shape, mhas_slice slice);
 int64_t mhas_model_parameters(const mhas_model_shape *shape);
 
-/* Floating-point operations on `count` samples: the forward pass; forward and backward; and one update by Adam. They are
- * those of the order of products that is cheapest for a step of `batch` samples, the one that a model made for that
+/* Floating-point operations on `count` samples: the forward pass; forward and backward; and one update by Adam. They
+ * are those of the order of products that is cheapest for a step of `batch` samples, the one that a model made for that
  * batch takes; what it needs once for all samples is counted once. */
 double mhas_model_forward_flops(const mhas_model_shape *shape, int64_t batch, double count);
 double mhas_model_gradient_flops(const mhas_model_shape *shape, int64_t batch, double count);
@@ -262,8 +262,8 @@ void mhas_model_get_gradient(const mhas_model *model, mhas_slice slice, double *
 
 /*
  * In all of these the samples have the model's n, d, sharing and precision, `picks` names `count` <= batch of them, and
- * the loss is a mean over them: of cross-entropy, or of squared errors. Between calls the parameters change by the calls
- * of this header alone.
+ * the loss is a mean over them: of cross-entropy, or of squared errors. Between calls the parameters change by the
+ * calls of this header alone.
  */
 
 /* The outputs (count, C), in double. */
