@@ -91,7 +91,7 @@ static double iterate(bidiagonal *b) {
   b->diagonal[0] = renew(a->grid, "Column", a->local_rows, b->next, 0.0, b->u);
   for (int steps = 1;; steps++) {
     const double largest = largest_of(b, steps);
-    const bool settled = steps > 2 && largest - before <= 5e-4 * largest;
+    const bool settled = steps > 2 && largest - before <= 1e-4 * largest;
     if (settled || steps == STEPS_MOST || steps >= a->rows || steps >= a->columns) {
       return largest;
     }
