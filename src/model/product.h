@@ -1,6 +1,11 @@
 /*
  * Small products of one shape, many times over: prepared once, by libxsmm where it is there and can, else left to BLAS.
  * In the precision of real.h.
+ *
+ * libxsmm makes its kernels for the CPU that it finds (LIBXSMM_TARGET overrides that), as OpenBLAS picks its own
+ * (OPENBLAS_CORETYPE): both round in ways of their own, so bits are the same on equal CPUs with equal settings,
+ * whatever the number of ranks. It keeps up to 131072 kernels, a model takes 11 and equal ones are shared: thousands of
+ * shapes fit.
  */
 #ifndef MHASWEEP_MODEL_PRODUCT_H
 #define MHASWEEP_MODEL_PRODUCT_H

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
 #include "model/lanes.h"
 #include "model/order.h"
@@ -129,6 +130,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 7; i++) {
     n[i] = strtoll(argv[2 + i], NULL, 10);
   }
+  demand(mhas_blas_setup(argv, true, &error) == MHAS_OK, "BLAS"); /* as mhasweep does it */
   openblas_set_num_threads(1);
   bench b = {.shape = {.heads = n[0], .dim = n[1], .key_dim = n[2], .value_dim = 1, .out_dim = n[1], .context = n[3]},
              .batch = n[4],

@@ -26,10 +26,6 @@ python=$(command -v /usr/bin/python3 || command -v python3) # Debian's has torch
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
-if [ -z "${OPENBLAS_CORETYPE:-}" ]; then # what mhasweep itself would run with
-  OPENBLAS_CORETYPE=$("$build/mhasweep" doctor --json 2>/dev/null |
-    "$python" -c 'import json, sys; print(json.load(sys.stdin).get("blas_core", ""))' 2>/dev/null || true)
-fi
-export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-}
-[ -n "$OPENBLAS_CORETYPE" ] || unset OPENBLAS_CORETYPE
+core=$("$program" own 1 1 1 1 1 2 1 | sed -n 's/.*"blas": "\([^"]*\)".*/\1/p') # what mhasweep would run with, too
+export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-$core}
 "$python" tests/bench/train.py "$program" "$folder"
