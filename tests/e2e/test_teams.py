@@ -29,7 +29,7 @@ limits: {memory_per_rank: 4480KiB}
 # One point for one rank, and a large one.
 WIDE = """
 experiment: probe
-parameters: {heads: [1, 24], dim: 16, context: 8, context_type: shared, samples: 800, distribution: gaussian, solver: rrqr}
+parameters: {heads: [1, 48], dim: 16, context: 8, context_type: shared, samples: 800, distribution: gaussian, solver: rrqr}
 """
 
 LONG = """
@@ -123,7 +123,7 @@ class Teams(harness.Folder):
 
     def test_z_that_no_rank_has_whole_is_not_stored(self):
         self.write("sweep.yaml", WIDE)
-        ended = self.run_program("run", "sweep.yaml", "--set", "store=[z]", "--set", "heads=24", *self.limit(0.7),
+        ended = self.run_program("run", "sweep.yaml", "--set", "store=[z]", "--set", "heads=48", *self.limit(0.7),
                                  ranks=5, expect=3)
         self.assertIn("leave z out of `store`", ended.stderr)
 
