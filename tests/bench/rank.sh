@@ -32,7 +32,7 @@ alone() { OPENBLAS_NUM_THREADS=$ranks mpirun -n 1 --bind-to none "$program" "$@"
 OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-$("$program" 1 1 core)}
 export OPENBLAS_CORETYPE
 echo "$OPENBLAS_CORETYPE kernels, team of $ranks, load $(cut -d' ' -f1 /proc/loadavg)"
-team "$size" "$rounds" pdgemm pdgeqrf rank rank+fit pdgeqrf
+team "$size" "$rounds" pdgemm pdgeqrf rank rank+fit
 team "$size" 1 pdgeqpf
 [ "$small" = "$size" ] || team "$small" "$rounds" pdgeqrf rank rank+fit
 team "$small" 1 pdgesvd
