@@ -124,6 +124,25 @@ mhas_code mhas_team_agree(const mhas_team *team, mhas_code code, mhas_error *err
 /* Collective: `bytes` bytes from member 0 to all. */
 mhas_code mhas_team_share(const mhas_team *team, void *data, int bytes, mhas_error *error);
 
+/* A piece of a run's state: flat numbers without pointers. */
+typedef struct mhas_piece {
+  void *data;
+  size_t bytes;
+} mhas_piece;
+
+/*
+ * Where a long run keeps its state, so that it can go on where it was, bit-identically. The row belongs to the state
+ * and is kept beside the pieces. An experiment does not call these: see mhas_task_restore and mhas_task_proceed.
+ */
+typedef struct mhas_checkpoints {
+  /* Whether it is time to write one; quick. */
+  bool (*due)(void *context);
+  mhas_code (*write)(void *context, const mhas_piece *pieces, int count, mhas_error *error);
+  /* *found: this very point has a checkpoint with pieces of these sizes, and they and the row were filled from it. */
+  mhas_code (*read)(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error);
+  void *context;
+} mhas_checkpoints;
+
 typedef struct mhas_task {
   mhas_point point;
   unsigned store; /* mhas_store_flag bits that are wanted */
@@ -135,6 +154,7 @@ typedef struct mhas_task {
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
+  const mhas_checkpoints *checkpoints; /* NULL: none are kept, as in a search and on a team of several */
   /*
    * Only for a search: the point's values with the searched parameter at `size`, and with it all that is an expression
    * of it. MHAS_USAGE if one of them cannot take its value then.
@@ -142,6 +162,14 @@ typedef struct mhas_task {
   mhas_code (*at)(void *at_context, int64_t size, mhas_value *values, mhas_error *error);
   void *at_context;
 } mhas_task;
+
+/* The state of an earlier, interrupted run of this point into `pieces` and into the row, if there is one; to be asked
+ * before the first step, with the pieces that mhas_task_proceed will be given. */
+mhas_code mhas_task_restore(const mhas_task *task, const mhas_piece *pieces, int count, bool *found, mhas_error *error);
+
+/* task->proceed for a run whose state is `pieces` just now: it keeps a checkpoint where one is due and where the run is
+ * stopped. To be asked between steps, where the pieces and the row are of one mind. */
+mhas_code mhas_task_proceed(const mhas_task *task, const mhas_piece *pieces, int count, mhas_error *error);
 
 /* ---- searches ---------------------------------------------------------- */
 
