@@ -124,12 +124,6 @@ mhas_code mhas_team_agree(const mhas_team *team, mhas_code code, mhas_error *err
 /* Collective: `bytes` bytes from member 0 to all. */
 mhas_code mhas_team_share(const mhas_team *team, void *data, int bytes, mhas_error *error);
 
-/* A piece of a run's state: flat numbers without pointers. */
-typedef struct mhas_piece {
-  void *data;
-  size_t bytes;
-} mhas_piece;
-
 /*
  * Where a long run keeps its state, so that it can go on where it was, bit-identically. The row belongs to the state
  * and is kept beside the pieces. An experiment does not call these: see mhas_task_restore and mhas_task_proceed.
