@@ -165,6 +165,9 @@ mhas_code mhas_task_restore(const mhas_task *task, const mhas_piece *pieces, int
  * stopped. To be asked between steps, where the pieces and the row are of one mind. */
 mhas_code mhas_task_proceed(const mhas_task *task, const mhas_piece *pieces, int count, mhas_error *error);
 
+/* Keeps a checkpoint now: for a run that was stopped where the pieces and the row still are of one mind. */
+void mhas_task_keep(const mhas_task *task, const mhas_piece *pieces, int count);
+
 /* ---- searches ---------------------------------------------------------- */
 
 /*

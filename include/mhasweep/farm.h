@@ -174,8 +174,9 @@ typedef struct mhas_run_options {
   const char *const *overrides;
   size_t override_count;
   bool resume, retry_failed, quiet;
-  bool static_teams; /* split off at the start, not made for each row that needs one */
-  int64_t limit;     /* rows to run at most; < 0: all */
+  bool static_teams;       /* split off at the start, not made for each row that needs one */
+  int64_t limit;           /* rows to run at most; < 0: all */
+  double checkpoint_every; /* seconds between checkpoints of a long point; 0: only when it is stopped */
 } mhas_run_options;
 
 /*

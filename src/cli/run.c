@@ -11,6 +11,7 @@ enum {
   OPTION_RETRY_FAILED,
   OPTION_SET,
   OPTION_LIMIT,
+  OPTION_CHECKPOINT_EVERY,
   OPTION_TEAMS,
   OPTION_QUIET,
   OPTION_COUNT
@@ -26,6 +27,9 @@ static const cli_option options[OPTION_COUNT] = {
                     "override a parameter or a setting (seed, replicates, limits.seconds_per_point ...) of the sweep "
                     "file; VALUE is YAML; may be repeated"},
     [OPTION_LIMIT] = {"limit", 0, "N", "run at most N points now; the others stay pending"},
+    [OPTION_CHECKPOINT_EVERY] = {"checkpoint-every", 0, "SECONDS",
+                                 "how often a long training keeps its state in FILE.h5.POINT.checkpoint, from which an "
+                                 "interrupted point goes on bit-identically; default 300; 0: only when it is stopped"},
     [OPTION_TEAMS] = {"teams", 0, "dynamic|static",
                       "how ranks come together for points that need several: a communicator for each such point "
                       "(dynamic, the default), or all split off at the start (static), for an MPI in which "
@@ -56,8 +60,10 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
       .retry_failed = cli_has(words, OPTION_RETRY_FAILED),
       .quiet = cli_has(words, OPTION_QUIET),
       .limit = -1,
+      .checkpoint_every = 300.0,
   };
   MHAS_TRY(cli_count(words, OPTION_LIMIT, &run_options.limit, error));
+  MHAS_TRY(cli_number(words, OPTION_CHECKPOINT_EVERY, 0.0, &run_options.checkpoint_every, error));
   MHAS_TRY(cli_teams(words, OPTION_TEAMS, &run_options.static_teams, error));
   const char **overrides = NULL;
   MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));

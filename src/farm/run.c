@@ -10,6 +10,7 @@
 #include "farm/run_words.h"
 #include "farm/talk.h"
 #include "farm/workload.h"
+#include "mhasweep/checkpoint.h"
 #include "mhasweep/linalg.h"
 
 enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
@@ -161,6 +162,17 @@ static mhas_code create_file(sweep_run *run, mhas_error *error) {
   return mhas_store_create(run->path.data, run->sweep, run->rows, &plan, &provenance, error);
 }
 
+/* A checkpoint is of use as long as its point is open; in a new file none is. */
+typedef struct open_rows {
+  const uint8_t *status; /* [count]; NULL: a new file */
+  int64_t count;
+} open_rows;
+
+static bool is_open(void *context, int64_t row) {
+  const open_rows *rows = context;
+  return rows->status != NULL && row < rows->count && rows->status[row] == MHAS_PENDING;
+}
+
 /* Rank 0: after this the file is there, locked, and the list of rows is made. */
 static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
   const mhas_run_options *options = run->options;
@@ -177,6 +189,8 @@ static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
     MHAS_TRY(create_file(run, error));
     MHAS_TRY(mhas_store_lock(path, &run->lock, error));
   }
+  open_rows open = {status, mhas_rows_count(run->rows)};
+  mhas_checkpoint_tidy(path, is_open, &open);
   const int workers = run->size == 1 ? 1 : run->size - 1;
   const mhas_code code = mhas_workload_list(run->sweep, run->rows, status, options->limit, workers, &run->todo, error);
   mhas_free(status);
@@ -209,7 +223,8 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
 /* Opens, works, closes. Collective. */
 static mhas_code run_farm(sweep_run *run, mhas_farm_state *state, mhas_error *error) {
   MHAS_TRY(mhas_store_open(run->path.data, run->comm, run->sweep, &run->store, error));
-  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, &run->work, error);
+  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, run->path.data,
+                                        run->options->checkpoint_every, &run->work, error);
   code = agree(run->comm, code, error);
   if (code == MHAS_OK) {
     code = work_through(run, state, error);

@@ -56,7 +56,9 @@ mhas_code mhas_checkpoint_path(const char *results, int64_t point, char **path, 
 
 /* ---- writing ---- */
 
-static uint32_t sum_of(uint32_t sum, const void *bytes, size_t count) { return (uint32_t)crc32_z(sum, bytes, count); }
+static uint32_t sum_of(uint32_t sum, const void *bytes, size_t count) {
+  return count == 0 ? sum : (uint32_t)crc32_z(sum, bytes, count); /* zlib starts anew where there is nothing */
+}
 
 /* Returns errno, 0 if all is well. */
 static int write_all(int file, const void *bytes, size_t count) {
