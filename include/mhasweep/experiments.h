@@ -236,6 +236,7 @@ struct mhas_experiment {
 
   /* The most ranks that can share a point; 0 is 1. */
   int max_ranks;
+
   /* Peak memory of each of `ranks` ranks that share a point, for 2 <= ranks <= max_ranks; NULL: cost's bytes by ranks.
    */
   double (*team_bytes)(const mhas_value *values, int ranks);

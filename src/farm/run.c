@@ -6,12 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "farm/allotment.h"
 #include "farm/row_work.h"
 #include "farm/run_words.h"
 #include "farm/talk.h"
 #include "farm/workload.h"
 #include "mhasweep/checkpoint.h"
 #include "mhasweep/linalg.h"
+
+static const double SQUEUE_SECONDS = 10.0; /* for it to answer */
 
 enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
 
@@ -27,6 +30,7 @@ typedef struct sweep_run {
   int lock;
   mhas_store *store;
   mhas_row_work *work;
+  double began;
   /* rank 0: */
   mhas_workload todo; /* cut by --limit: some rows are left pending on purpose */
 } sweep_run;
@@ -197,6 +201,32 @@ static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
   return code;
 }
 
+/* ---- how much time there is ------------------------------------------------------ */
+
+/* Rank 0: when all work has to be over, for the scheduler; 0 if nothing says so. */
+static double find_end(const sweep_run *run) {
+  mhas_error doubt;
+  const double spent = mhas_now() - run->began;
+  const mhas_allotment time = mhas_allotment_find(run->options->time_limit - spent, SQUEUE_SECONDS, &doubt);
+  if (doubt.text[0] != '\0') {
+    mhas_say("warning: %s; --time-limit tells how much time there is", doubt.text);
+  }
+  if (isinf(time.seconds)) {
+    return 0.0;
+  }
+  const double left = fmax(time.seconds, 0.0);
+  const double margin = mhas_allotment_margin(left);
+  char whole[MHAS_HUMAN_LENGTH];
+  char end[MHAS_HUMAN_LENGTH];
+  if (!run->options->quiet) {
+    mhas_say(
+        "%s left (%s): points that would not end by then do not start, and those that still run %s before it keep "
+        "their state and stop",
+        mhas_human_seconds(left, whole), time.source, mhas_human_seconds(margin, end));
+  }
+  return mhas_now() + left - margin;
+}
+
 /* ---- the run itself -------------------------------------------------------------- */
 
 static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error *error) {
@@ -208,7 +238,9 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   }
   MHAS_TRY(agree(run->comm, code, error));
   const mhas_farm_options options = {
-      .schedule = {.max_failures = limits->max_failures, .static_teams = run->options->static_teams},
+      .schedule = {.max_failures = limits->max_failures,
+                   .static_teams = run->options->static_teams,
+                   .ends = run->rank == 0 ? find_end(run) : 0.0},
       .grace_seconds = 20.0, /* less than the 30 s that SLURM leaves between SIGTERM and SIGKILL */
       .progress = progress == NULL ? NULL : mhas_progress_show,
       .progress_context = progress,
@@ -249,6 +281,14 @@ static void say_stranded(const sweep_run *run, const mhas_farm_state *state) {
            state->workers == 1 ? "s" : "", one ? "it stays" : "they stay", state->widest + 1, mebibytes);
 }
 
+static void say_out_of_time(const mhas_farm_state *state) {
+  if (state->done + state->failed > 0 || state->given_up > 0) {
+    mhas_say("stopped in time: what is open would not have ended before the end; `--resume` goes on");
+  } else {
+    mhas_say("nothing could be done in the time that there was; give it more");
+  }
+}
+
 /* Rank 0: the closing words, and the exit status that the file as a whole deserves. */
 static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   const char *path = run->path.data;
@@ -274,7 +314,9 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
     say_stranded(run, state);
   }
   if (open > 0) {
-    if (state->stopping) {
+    if (state->out_of_time) {
+      say_out_of_time(state);
+    } else if (state->stopping) {
       mhas_say("stopped on request; `--resume` goes on");
     } else if (run->todo.cut) {
       mhas_say("stopped at --limit; `--resume` goes on");
@@ -309,7 +351,7 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
 }
 
 int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn) {
-  sweep_run run = {.comm = comm, .options = options, .lock = -1};
+  sweep_run run = {.comm = comm, .options = options, .lock = -1, .began = mhas_now()};
   mhas_text report = {0};
   mhas_error error = {.text = ""};
   int status = EXIT_BROKEN;
