@@ -219,10 +219,8 @@ static double find_end(const sweep_run *run) {
   char whole[MHAS_HUMAN_LENGTH];
   char end[MHAS_HUMAN_LENGTH];
   if (!run->options->quiet) {
-    mhas_say(
-        "%s left (%s): points that would not end by then do not start, and those that still run %s before it keep "
-        "their state and stop",
-        mhas_human_seconds(left, whole), time.source, mhas_human_seconds(margin, end));
+    mhas_say("time: %s (%s); no point starts that would not end by then, and running ones stop %s before",
+             mhas_human_seconds(left, whole), time.source, mhas_human_seconds(margin, end));
   }
   return mhas_now() + left - margin;
 }
@@ -300,7 +298,7 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   }
   const int64_t open = tally.pending + tally.running;
   char elapsed[MHAS_HUMAN_LENGTH];
-  if (!run->options->quiet) {
+  if (!run->options->quiet && state->total > 0) {
     mhas_say("%s: %" PRId64 " done, %" PRId64 " failed, %" PRId64 " open after %s", path, tally.done, tally.failed,
              open, mhas_human_seconds(state->elapsed, elapsed));
   }
@@ -332,6 +330,19 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   return EXIT_DONE;
 }
 
+/* There was nothing to run: the file is complete, or --limit is 0. */
+static mhas_code conclude_idle(const sweep_run *run, int *status, mhas_error *error) {
+  if (run->rank == 0) {
+    const mhas_farm_state nothing = {0};
+    if (!run->options->quiet) {
+      mhas_say("%s: %s", run->path.data,
+               run->todo.cut ? "no point is run, by --limit" : "nothing is left to run, every point has ended");
+    }
+    *status = conclude(run, &nothing);
+  }
+  return mhas_share(run->comm, status, (int)sizeof *status, error);
+}
+
 static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_error *error) {
   MHAS_TRY(mhas_mpi_check(MPI_Comm_set_errhandler(run->comm, MPI_ERRORS_RETURN), "have errors returned", error));
   if (mhas_world_check(run->size, error) != MHAS_OK) {
@@ -340,6 +351,11 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   MHAS_TRY(agree(run->comm, mhas_signals_catch(error), error));
   MHAS_TRY(read_sweep(run, report, error));
   MHAS_TRY(agree(run->comm, run->rank == 0 ? prepare_file(run, error) : MHAS_OK, error));
+  int64_t count = run->todo.count;
+  MHAS_TRY(mhas_share(run->comm, &count, (int)sizeof count, error));
+  if (count == 0) {
+    return conclude_idle(run, status, error);
+  }
   MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo.count, mhas_rows_count(run->rows), run->path.data,
                            run->options->quiet, error));
   mhas_farm_state state = {0};
