@@ -80,7 +80,8 @@ void mhas_scheduler_stop(mhas_scheduler *scheduler);
 /* Workers run on these hosts, [workers] numbers; without it, all on one. */
 void mhas_scheduler_hosts(mhas_scheduler *scheduler, const int *hosts);
 
-/* Event: a sign of life. `moves` counts what its row does, in any unit. */
+/* Event: a sign of life. `moves` counts what its row does, in any unit. At infinity: it cannot be watched, and is never
+ * silent. */
 void mhas_scheduler_heard(mhas_scheduler *scheduler, int worker, uint64_t moves, double now);
 
 /* Event: its process has ended. */
@@ -120,6 +121,7 @@ typedef struct mhas_farm_state {
   int widest;           /* the most workers that one of those needs; 0 if there are none */
   int busy, workers;
   int lost;               /* of them: not there any more */
+  int hanging;            /* of those, at the end: processes that are there and do not end; on rank 0 */
   double elapsed;         /* seconds since the first order */
   double rows_per_second; /* over the last while */
   double eta;             /* seconds to the end by estimated cost; NaN while unknown */
@@ -249,14 +251,19 @@ typedef struct mhas_run_options {
   bool static_teams;       /* split off at the start, not made for each row that needs one */
   int64_t limit;           /* rows to run at most; < 0: all */
   double time_limit;       /* seconds from the call on that this run may take; INFINITY: what SLURM says, or no limit */
+  double worker_timeout;   /* seconds without a sign of life after which a rank is lost; 0: none is watched */
   double checkpoint_every; /* seconds between checkpoints of a long point; 0: only when it is stopped */
 } mhas_run_options;
 
-/*
- * Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
- * 1, 2, 3 or 75). *torn: the ranks cannot talk any more and others may wait for ever, so the program must end by
- * MPI_Abort.
- */
-int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn);
+/* How the program has to end. */
+typedef enum mhas_leave {
+  MHAS_LEAVE_TOGETHER, /* by MPI_Finalize */
+  MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost, and MPI_Finalize would wait for them */
+  MHAS_LEAVE_ABORT     /* by MPI_Abort: others may wait for ever, or hang */
+} mhas_leave;
+
+/* Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
+ * 1, 2, 3 or 75). */
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, mhas_leave *leave);
 
 #endif

@@ -197,7 +197,8 @@ static void excuse(mhas_scheduler *scheduler, double now) {
   for (int worker = 0; worker < scheduler->worker_count; worker++) {
     mhas_presence *presence = &scheduler->presence[worker];
     if (first) {
-      presence->heard = presence->moved = now;
+      presence->heard = presence->heard > now ? presence->heard : now; /* one that cannot be watched stays so */
+      presence->moved = now;
     } else if (gap > 0.25 * scheduler->options.silence) {
       presence->heard += gap;
       presence->moved += gap;
