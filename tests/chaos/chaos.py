@@ -5,7 +5,7 @@
 
 A round begins a new result file. Until it is complete, the sweep is started (--resume, with or without the launcher's
 --enable-recovery), and at random moments a random rank gets SIGKILL, or SIGSTOP and perhaps SIGCONT later, or all of them
-SIGUSR1, or the file of a checkpoint is cut short. Whatever happens, nothing may hang, every row that the file calls done
+SIGUSR1, or everything dies at once, or the file of a checkpoint is cut short. Whatever happens, nothing may hang, every row that the file calls done
 must hold its final bits at every moment that it is looked at, and in the end the file must be the one of an undisturbed
 run: no row lost, none twice, none different. Which faults come when depends on the seed and on how fast the machine is.
 """
@@ -31,6 +31,7 @@ SWEEPS = {
 experiment: memorize
 seed: 3
 parameters: {heads: [1, 2, 4], dim: 16, context: [4, 8], samples: [100, 200], classes: 10, batch: 32, steps: 1500, eval_every: 300, lr: 5.0e-3, early_stop: false}
+replicates: 3
 """,
     "teams": """
 experiment: probe
@@ -79,7 +80,7 @@ class Chaos:
 
     def disturb(self, process, name):
         """One fault; whoever was stopped and is to wake up again is in self.stopped."""
-        kind = self.chance.choice(["kill", "kill", "kill", "hang", "pause", "pause", "signal", "tear"])
+        kind = self.chance.choice(["kill", "kill", "kill", "hang", "pause", "pause", "signal", "tear", "crash"])
         if kind == "kill" and self.signal_rank(process, signal.SIGKILL) is None:
             return
         if kind in ("hang", "pause"):
@@ -90,6 +91,12 @@ class Chaos:
                 self.hung.add(pid)
             else:
                 self.stopped.append((time.monotonic() + self.chance.choice([0.5, 1.5, 6.0]), pid))
+        if kind == "crash":
+            for pid in [*harness.rank_processes(process), process.pid]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
         if kind == "signal":
             process.send_signal(signal.SIGUSR1)
         if kind == "tear":
@@ -170,7 +177,7 @@ class Chaos:
             time.sleep(0.01)
         begun = time.monotonic()
         next_fault = begun + self.chance.uniform(0.0, 1.5)
-        faults_left = self.chance.randint(0, 3)
+        faults_left = self.chance.randint(0, 5)
         while process.poll() is None and time.monotonic() < begun + HANG:
             self.wake()
             self.end_the_hung(process)
