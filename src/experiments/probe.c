@@ -317,7 +317,7 @@ const mhas_experiment mhas_experiment_probe = {
         "random, constructed by the proof of the theorem, or trained, measures its singular values and numerical rank, "
         "and fits random labels with the best linear readout. The "
         "bounds of the theory of memorization capacity stand beside the measured rank.",
-    .numerics = 2,
+    .numerics = 3,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,
