@@ -11,6 +11,7 @@ os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 
 import h5py
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 DONE = "done"
@@ -82,6 +83,17 @@ def grid(dataset: xr.Dataset) -> xr.Dataset:
         return dataset.drop_vars("point", errors="ignore").set_index(point=axes).unstack("point")
 
 
+def to_frame(dataset: xr.Dataset, finished: bool = True) -> pd.DataFrame:
+    """The rows as a pandas.DataFrame with the index `point`: parameters first, then results and how each was run.
+
+    Only rows that are done, unless `finished` is false. Curves and spectra are left out: they have more dimensions.
+    """
+    names = [name for name, it in dataset.variables.items() if it.dims == ("point",) and name != "point"]
+    names.sort(key=lambda name: name not in dataset.coords)
+    frame = pd.DataFrame({name: dataset[name].values for name in names}, index=pd.Index(dataset["point"], name="point"))
+    return frame[frame["status"] == DONE] if finished else frame
+
+
 def stored(dataset: xr.Dataset, point: int, name: str) -> np.ndarray:
     """The array `name` that the sweep stored of a point (`store: [weights, data, z, attention]`).
 
@@ -91,10 +103,20 @@ def stored(dataset: xr.Dataset, point: int, name: str) -> np.ndarray:
     try:
         with h5py.File(path, "r") as file:
             if f"stored/{point}/{name}" not in file:
-                raise ResultError(f"{path}: holds no {name} of point {point}; the sweep file has to ask for it (store:)")
+                raise ResultError(f"{path}: holds no {name} of point {point}; the sweep file has to ask for it "
+                                  "(store:)")
             return file[f"stored/{point}/{name}"][()]
     except OSError as error:
         raise ResultError(f"{path}: cannot be read as an HDF5 file ({error})") from error
+
+
+def stores(dataset: xr.Dataset, point: int, name: str) -> bool:
+    """Did the sweep store the array `name` of a point? False for a dataset that does not come from a file."""
+    path = dataset.attrs.get("path", "")
+    if not Path(path).is_file():
+        return False
+    with h5py.File(path, "r") as file:
+        return f"stored/{point}/{name}" in file
 
 
 def _decode(variable: xr.Variable, done: np.ndarray) -> xr.Variable:
