@@ -182,8 +182,8 @@ class Drawing(InAFolder):
         self.assertEqual(figures.choose(mhas.open(self.path)), "capacity_against_heads")
         _, lines, words = self.drawn("capacity_against_heads")
         self.assertEqual(words, [r"theory: $H(\min(n, d_h)-1)+1$", "theory: $H(n-1)+1$",
-                                 "random weights: $7 H +1.5$, $R^2 = 0.997$",
-                                 "constructed weights: $5 H +3$, $R^2 = 1.000$"])
+                                 r"random weights: $(7 \pm 0.56)\,H +1.5$, $R^2 = 0.997$",
+                                 r"constructed weights: $5\,H +3$, $R^2 = 1.000$"])
         heads = np.array([1, 2, 4])
         for line, expected in zip(words, (3 * heads + 1, 7 * heads + 1, 7 * heads + 1.5, 5 * heads + 3)):
             np.testing.assert_allclose(lines[line].get_ydata(), expected)
@@ -404,7 +404,7 @@ class FilesOfTheProgram(InAFolder):
             search: {parameter: samples, until: "memorized == true", to: 100}
             """)
         words = [it.get_text() for it in figures.draw(results).axes[0].get_legend().get_texts()]
-        self.assertEqual(words[1], "random weights: $3 H +1$, $R^2 = 1.000$")
+        self.assertEqual(words[1], r"random weights: $3\,H +1$, $R^2 = 1.000$")
 
     def test_a_training_that_was_cut_short_reads_as_far_as_it_came(self):
         results = self.run_sweep("""
