@@ -14,6 +14,9 @@ To add the figures of another experiment:
 
 from __future__ import annotations
 
+import textwrap
+from contextlib import AbstractContextManager
+
 import matplotlib
 import numpy as np
 import xarray as xr
@@ -26,14 +29,15 @@ from mhasweep_analysis.figures.memorization import (
     accuracy_against_context, accuracy_against_heads, accuracy_against_key_dim, capacity_against_context,
     capacity_against_heads, capacity_against_key_dim, learning_curves, loss_against_context, loss_against_heads,
     variants_against_parameters)
-from mhasweep_analysis.figures.parts import STYLE, Kind, combinations, count, named
+from mhasweep_analysis.figures.parts import DARK, STYLE, Kind, combinations, count, named
+from mhasweep_analysis.figures.run import timeline
 from mhasweep_analysis.reader import DONE, ResultError, stores, sweep_axes
 
 __all__ = [
     "BODIES", "FIGURES", "Kind", "accuracy_against_context", "accuracy_against_heads", "accuracy_against_key_dim",
     "attention_maps", "capacity_against_context", "capacity_against_heads", "capacity_against_key_dim", "choose",
-    "draw", "fitting", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "rank_added",
-    "rank_against_heads", "saturation", "save", "spectrum", "variants_against_parameters"]
+    "draw", "fitting", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "panel_count",
+    "rank_added", "rank_against_heads", "saturation", "save", "spectrum", "style", "timeline", "variants_against_parameters"]
 
 PANELS_MOST = 12
 BODIES = (assumptions, memorization, features)
@@ -69,37 +73,72 @@ def fitting(dataset: xr.Dataset) -> list[str]:
                   key=lambda name: name != choose(dataset))
 
 
-def draw(dataset: xr.Dataset, name: str | None = None) -> Figure:
+def draw(dataset: xr.Dataset, name: str | None = None, columns: int = 3, panel: tuple[float, float] = (5.0, 4.0),
+         dark: bool = False) -> Figure:
     """The figure `name` of a whole file; by default the one of its experiment, results and axes.
+
+    `columns` is the most panels beside one another, `panel` the size of each in inches; `dark` is for dark pages.
 
     Raises ResultError if nothing is done yet, or the figure does not fit the file.
     """
     kind = FIGURES[choose(dataset, name)]
     done = _done(dataset)
-    panels = _panels(done.isel(point=np.flatnonzero(done[kind.result].notnull())), kind)
-    columns = min(len(panels), 3)
+    panels = _panels(_shown(done, kind), kind)
+    columns = min(len(panels), columns)
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.0 * columns + 0.6, 4.0 * rows + 0.7), layout="constrained", dpi=150)
+    with style(dark):
+        size = (panel[0] * columns + 0.6, panel[1] * rows + 0.7)
+        figure = Figure(figsize=size, layout="constrained", dpi=150)
         grid = figure.subplots(rows, columns, squeeze=False)
         for axes, (title, part) in zip(grid.flat, panels):
             kind.panel(part, axes)
             axes.set_title(title)
-        _share_limits(grid.flat[: len(panels)])
+        _share_limits(grid.flat[: len(panels)], columns)
         for axes in grid.flat[len(panels):]:
             axes.remove()
-        figure.suptitle(_title(dataset, done, kind), fontsize=10.5)
+        width = int(14 * size[0])  # letters of a line
+        lines = [textwrap.fill(line, width) for line in _title(dataset, done, kind)]
+        figure.suptitle("\n".join(lines), fontsize=10.5)
+        if dark:
+            lighten(figure)
     return figure
 
 
-def _share_limits(panels: np.ndarray) -> None:
+def style(dark: bool = False) -> AbstractContextManager[None]:
+    """A context in which matplotlib draws in the style of these figures."""
+    return matplotlib.rc_context({**STYLE, **(DARK if dark else {})})
+
+
+def lighten(figure: Figure) -> None:
+    """Turns the greys of lines and words, which are chosen for white paper, into those of a dark page."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        keys = [] if legend is None else legend.get_lines()
+        for artist in (*axes.lines, *axes.texts, *keys):
+            red, green, blue, alpha = matplotlib.colors.to_rgba(artist.get_color())
+            if red == green == blue < 0.7:
+                artist.set_color((*[1 - 0.8 * red] * 3, alpha))
+
+
+def panel_count(dataset: xr.Dataset, name: str | None = None) -> int:
+    """How many panels the figure `name` has. Raises ResultError as `draw` does."""
+    kind = FIGURES[choose(dataset, name)]
+    return len(_panels(_shown(_done(dataset), kind), kind))
+
+
+def _share_limits(panels: np.ndarray, columns: int) -> None:
     """The same limits for all panels, wide enough for each; only the outer ones keep their words."""
     left, right = np.array([axes.get_xlim() for axes in panels]).T
     bottom, top = np.array([axes.get_ylim() for axes in panels]).T
-    for axes in panels:
+    for number, axes in enumerate(panels):
         axes.set_xlim(left.min(), right.max())
         axes.set_ylim(bottom.min(), top.max())
-        axes.label_outer()
+        if number + columns < len(panels):
+            axes.set_xlabel("")
+            axes.tick_params(axis="x", labelbottom=False)
+        if number % columns > 0:
+            axes.set_ylabel("")
+            axes.tick_params(axis="y", labelleft=False)
 
 
 def save(figure: Figure, path: str) -> None:
@@ -113,6 +152,11 @@ def _done(dataset: xr.Dataset) -> xr.Dataset:
     if done.sizes["point"] == 0:
         raise ResultError(f"no point is done yet (of {dataset.sizes['point']})")
     return done
+
+
+def _shown(done: xr.Dataset, kind: Kind) -> xr.Dataset:
+    """The rows that measure what the figure shows."""
+    return done.isel(point=np.flatnonzero(done[kind.result].notnull()))
 
 
 def _is_measured(done: xr.Dataset, result: str) -> bool:
@@ -147,8 +191,8 @@ def _panels(dataset: xr.Dataset, kind: Kind) -> list[tuple[str, xr.Dataset]]:
     return panels
 
 
-def _title(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> str:
-    """What all points have in common, in letters; below it the replicates and what is still to come."""
+def _title(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> list[str]:
+    """Lines: what all points have in common, in letters; then the replicates and what is still to come."""
     fixed = [named(name, dataset[name].values[0]) for name in _used(dataset, kind) if count(dataset, name) == 1]
     replicates = count(dataset, "replicate") if "replicate" in dataset.coords else 1
     words = []
@@ -156,7 +200,8 @@ def _title(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> str:
         words.append(f"{replicates} replicates")
     if done.sizes["point"] < dataset.sizes["point"]:
         words.append(f"{done.sizes['point']:,} of {dataset.sizes['point']:,} points done")
-    return f"{dataset.attrs['experiment']}: {', '.join(fixed)}\n{'; '.join(words)}".rstrip()
+    heading = f"{dataset.attrs['experiment']}: {', '.join(fixed)}" if fixed else dataset.attrs["experiment"]
+    return [it for it in (heading, "; ".join(words)) if it]
 
 
 def _used(dataset: xr.Dataset, kind: Kind) -> list[str]:

@@ -32,6 +32,18 @@ STYLE = {
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
 }
+# For a dark page or slide: no background, light words and lines.
+DARK = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": "0.88",
+    "axes.labelcolor": "0.88",
+    "axes.edgecolor": "0.6",
+    "xtick.color": "0.75",
+    "ytick.color": "0.75",
+    "grid.color": "0.25",
+}
 MARKERS = "osD^vP*X<>"
 TICKS_MOST = 12
 
@@ -149,6 +161,7 @@ def named(name: str, value: object) -> str:
         return str(value) if name == "attention" else f"{value} weights"
     is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     text = f"{value:g}" if isinstance(value, (float, np.floating)) else f"{value:,}" if is_number else f"{value}"
+    text = text.replace("$", r"\$")  # no formula, whatever a user calls a file
     return f"{LETTERS.get(name, name)} = {text}"
 
 
@@ -162,4 +175,10 @@ def width(number: int, total: int) -> float:
 
 
 def colour(number: int, total: int) -> tuple[float, float, float, float]:
-    return matplotlib.colormaps["viridis"](0.85 * number / max(total - 1, 1))
+    """Of line `number` of `total`: of the viridis map, without the end that is too near to the background."""
+    least, most = (0.4, 1.0) if is_dark() else (0.0, 0.85)
+    return matplotlib.colormaps["viridis"](least + (most - least) * number / max(total - 1, 1))
+
+
+def is_dark() -> bool:
+    return matplotlib.colors.to_rgb(matplotlib.rcParams["text.color"])[0] > 0.5
