@@ -37,7 +37,8 @@ __all__ = [
     "BODIES", "FIGURES", "Kind", "accuracy_against_context", "accuracy_against_heads", "accuracy_against_key_dim",
     "attention_maps", "capacity_against_context", "capacity_against_heads", "capacity_against_key_dim", "choose",
     "draw", "fitting", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "panel_count",
-    "rank_added", "rank_against_heads", "saturation", "save", "spectrum", "style", "timeline", "variants_against_parameters"]
+    "rank_added", "rank_against_heads", "saturation", "save", "spectrum", "style", "timeline",
+    "variants_against_parameters"]
 
 PANELS_MOST = 12
 BODIES = (assumptions, memorization, features)

@@ -27,13 +27,19 @@ def accuracy_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def accuracy_against_context(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As accuracy_against_heads, against the rows of a context."""
+    """Share of the samples that are memorized against the rows of a context: a line for every number of samples.
+
+    Otherwise as accuracy_against_heads.
+    """
     return _accuracy(dataset, axes, "context")
 
 
 def accuracy_against_key_dim(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As accuracy_against_heads, against the key dimension; a dotted line where that is the context's size, from which
-    on the theory promises nothing more."""
+    """Share of the samples that are memorized against the key dimension: a line for every number of samples, and a
+    dotted one where the key dimension is the context's size, from which on the theory promises nothing more.
+
+    Otherwise as accuracy_against_heads.
+    """
     _accuracy(dataset, axes, "key_dim")
     _mark_context(dataset, axes)
     axes.legend()
@@ -50,7 +56,11 @@ def loss_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def loss_against_context(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As loss_against_heads, against the rows of a context."""
+    """Mean squared error (or cross-entropy) of the best model against the rows of a context: a line for every number of
+    samples.
+
+    Otherwise as loss_against_heads.
+    """
     return _loss(dataset, axes, "context")
 
 
@@ -65,13 +75,19 @@ def capacity_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def capacity_against_context(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As capacity_against_heads, against the rows of a context and without the fit."""
+    """The most samples that are memorized (a sweep with `search`) against the rows of a context, with the theory's.
+
+    Otherwise as capacity_against_heads, without the fit.
+    """
     return _capacity(dataset, axes, "context")
 
 
 def capacity_against_key_dim(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As capacity_against_heads, against the key dimension and without the fit; a dotted line where that is the
-    context's size, from which on the theory promises nothing more."""
+    """The most samples that are memorized (a sweep with `search`) against the key dimension, with the theory's, and a
+    dotted line where the key dimension is the context's size, from which on the theory promises nothing more.
+
+    Otherwise as capacity_against_heads, without the fit.
+    """
     _capacity(dataset, axes, "key_dim")
     _mark_context(dataset, axes)
     axes.legend()

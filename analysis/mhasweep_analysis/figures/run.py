@@ -60,8 +60,8 @@ def usage(dataset: xr.Dataset) -> Usage:
 def timeline(dataset: xr.Dataset, axes: Axes) -> Axes:
     """Which rank was busy when: a row for every MPI rank, filled where it worked at points.
 
-    Time goes from left to right. A team's point stands in the row of its first rank. Upright lines part the runs of a sweep that was resumed; the
-    time between them is left out.
+    Time goes from left to right. A team's point stands in the row of its first rank. Upright lines part the runs of a
+    sweep that was resumed; the time between them is left out.
     """
     used = usage(dataset)
     unit, factor = next(it for it in (("hours", 3600), ("minutes", 60), ("seconds", 1))

@@ -56,8 +56,9 @@ def typeset(text: object) -> markupsafe.Markup:
     """Plain words with the letters of formulas set as such. Everything is escaped first, so words stay words."""
     safe = html.escape(str(text), quote=True).replace("\\$", "&#36;")
     safe = re.sub(r"\$([^$]+)\$", r"\1", safe)
+    safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
     for plain, sign in (("&gt;=", "\N{GREATER-THAN OR EQUAL TO}"), ("&lt;=", "\N{LESS-THAN OR EQUAL TO}"),
                         ("R^2", "R\N{SUPERSCRIPT TWO}"), (" - ", " \N{MINUS SIGN} ")):
         safe = safe.replace(plain, sign)
     safe = re.sub(r"\b(d)_([hv])\b", r"<var>\1<sub>\2</sub></var>", safe)
-    return markupsafe.Markup(re.sub(r"(?<![\w&/;.-])([HTnd])(?![\w;.'-])", r"<var>\1</var>", safe))
+    return markupsafe.Markup(re.sub(r"(?<![\w&/;.>-])([HTnd])(?![\w;.'<-])", r"<var>\1</var>", safe))
