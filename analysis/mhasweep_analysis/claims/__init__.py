@@ -16,7 +16,8 @@ To add the claims of another body of theory:
    and has what claims share: `only` and `both` select rows; `exactly`, `at_least`, `at_most` and `rise` decide;
    `fitted` and the module fits measure slopes and exponents with their intervals.
 2. Add it to BODIES below.
-3. Test it on rows written by hand, for which every outcome is known (`rows` in analysis/tests/test_claims.py).
+3. Name them in the table of analysis/README.md, and test them on rows written by hand, for which every outcome is known
+   (`rows` in analysis/tests/test_claims.py).
 
 A function gets only finished rows, so it neither looks at `status` nor at missing results. It returns a Verdict by one
 of its makers: `Verdict.of(is_true, ...)` for what can be right or wrong, `Verdict.measuring(...)` for what has no value

@@ -10,6 +10,7 @@ To add the figures of another experiment:
 2. Add it to BODIES below. Without a name, a file's figure is the first one of its experiment whose result was measured
    and whose axis varies, so the most telling one stands first.
 3. Give letters and words for the axes of its parameters in LETTERS and WORDS of parts.py.
+4. Name them in the table of analysis/README.md, and test them on files written by hand (analysis/tests/files.py).
 """
 
 from __future__ import annotations
