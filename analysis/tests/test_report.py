@@ -122,9 +122,22 @@ def test_failed_points_stand_under_their_reasons(path):
         file["error"][9] = b"singular"
     failures = sections.failures(mhas.open(path))
     assert [(it.text, it.points) for it in failures] == [("diverged at step 7", 2), ("singular", 1)]
-    assert failures[0].examples[0] == (3, "heads 1, samples 100, context_type shared, replicate 1")
+    assert failures[0].examples[0] == (3, "heads 1, samples 100, context_type shared, replicate 1", "")
     words_of = page_of(path).words
     assert "3 failed" in words_of and all(it in words_of for it in out_reason.values())
+
+
+def test_reasons_that_differ_in_numbers_only_are_one_kind(path):
+    write_memorize(path, [FAILED] * 24)
+    with h5py.File(path, "a") as file:
+        file["error"][:] = [f"diverged at step {i}: loss is nan (lr 1e+0{i % 3})".encode() for i in range(24)]
+        file["error"][7] = b""
+    first, second = sections.failures(mhas.open(path))
+    assert first.text == "diverged at step \N{HORIZONTAL ELLIPSIS}: loss is nan (lr \N{HORIZONTAL ELLIPSIS})"
+    assert (first.points, len(first.examples), first.more) == (23, 20, 3)
+    assert first.examples[1].text == "diverged at step 1: loss is nan (lr 1e+01)"
+    assert (second.text, second.points) == ("no reason was given", 1)
+    assert "and 3 more" in page_of(path).words
 
 
 def test_a_file_with_nothing_done_says_so_and_has_no_figures(path):

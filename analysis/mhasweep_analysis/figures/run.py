@@ -74,7 +74,7 @@ def timeline(dataset: xr.Dataset, axes: Axes) -> Axes:
         axes.hlines(np.arange(1, used.ranks.size) - 0.5, 0, used.edges[-1] / factor, lw=2, zorder=3,
                     color="#171a1f" if is_dark() else "white")
     for at in used.breaks:
-        axes.axvline(at / factor, color="0.45", lw=1, ls=(0, (4, 2)))
+        axes.axvline(at / factor, color="white" if is_dark() else "black", lw=1.4, ls=(0, (3, 2)))
     step = -(-used.ranks.size // TICKS_MOST)
     axes.set_yticks(np.arange(0, used.ranks.size, step), [f"{it:d}" for it in used.ranks[::step].astype(int)])
     axes.invert_yaxis()

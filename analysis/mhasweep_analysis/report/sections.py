@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from mhasweep_analysis.report import words
 FAILED = "failed"
 VALUES_MOST = 12  # of an axis that are all told
 POINTS_MOST = 20  # of a reason that are all told
+NUMBERS = re.compile(r"(?<!\w)[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 LONGEST = 5
 TIMES = " \N{MULTIPLICATION SIGN} "
 MARKS = tuple((mark.name.lower(), mark.value) for mark in Mark)
@@ -121,23 +123,34 @@ def _theory(value: float | str | None) -> str:
     return "" if value is None else value if isinstance(value, str) else words.number(value)
 
 
+class Example(NamedTuple):
+    point: int
+    place: str
+    text: str  # of this point, where the others of its kind have other numbers in theirs
+
+
 class Reason(NamedTuple):
     text: str
     points: int
-    examples: list[tuple[int, str]]  # number of a point, and its values
+    examples: list[Example]
     more: int
 
 
 def failures(dataset: xr.Dataset) -> list[Reason]:
-    """The reasons of failed points, the most frequent first, with the points that had them."""
-    failed = np.flatnonzero(dataset["status"].values == FAILED)
-    reasons: dict[str, list[int]] = {}
-    for row in failed:
-        reasons.setdefault(str(dataset["error"].values[row]) or "no reason was given", []).append(int(row))
-    table = sorted(reasons.items(), key=lambda it: -len(it[1]))
-    return [Reason(text, len(rows), [(int(dataset["point"].values[row]), _place(dataset, row))
-                                     for row in rows[:POINTS_MOST]], max(0, len(rows) - POINTS_MOST))
-            for text, rows in table]
+    """The reasons of failed points, the most frequent first, with the points that had them. Those that differ in their
+    numbers only ("diverged at step 7") are one kind, with an ellipsis for the numbers."""
+    kinds: dict[str, list[int]] = {}
+    texts = dataset["error"].values
+    for row in np.flatnonzero(dataset["status"].values == FAILED):
+        kinds.setdefault(NUMBERS.sub("\N{HORIZONTAL ELLIPSIS}", str(texts[row])), []).append(int(row))
+    table = []
+    for kind, rows in sorted(kinds.items(), key=lambda it: -len(it[1])):
+        is_one = len({texts[row] for row in rows}) == 1
+        examples = [Example(int(dataset["point"].values[row]), _place(dataset, row), "" if is_one else str(texts[row]))
+                    for row in rows[:POINTS_MOST]]
+        table.append(Reason((str(texts[rows[0]]) if is_one else kind) or "no reason was given", len(rows), examples,
+                            max(0, len(rows) - POINTS_MOST)))
+    return table
 
 
 class Fact(NamedTuple):

@@ -61,4 +61,4 @@ def typeset(text: object) -> markupsafe.Markup:
                         ("R^2", "R\N{SUPERSCRIPT TWO}"), (" - ", " \N{MINUS SIGN} ")):
         safe = safe.replace(plain, sign)
     safe = re.sub(r"\b(d)_([hv])\b", r"<var>\1<sub>\2</sub></var>", safe)
-    return markupsafe.Markup(re.sub(r"(?<![\w&/;.>-])([HTnd])(?![\w;.'<-])", r"<var>\1</var>", safe))
+    return markupsafe.Markup(re.sub(r"(?<![\w&/;.>-])([HTnd])(?![\w;'<]|\.\w|-(?!subset))", r"<var>\1</var>", safe))
