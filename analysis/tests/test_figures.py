@@ -1,5 +1,6 @@
 """What figures show, beyond what tests/e2e/test_analysis.py asks of them."""
 
+import matplotlib
 import numpy as np
 import pytest
 from files import DONE, ResultFile, write_capacity, write_memorize, write_probe
@@ -73,6 +74,21 @@ def test_learning_curves_keep_the_last_value_of_a_run_that_stopped_early(path):
     np.testing.assert_allclose(line.get_ydata(), [0.5, 0.7, 0.8])
     with pytest.raises(mhas.ResultError, match="holds no curves"):
         figures.learning_curves(mhas.open(path, curves=False), Figure().subplots())
+
+
+def test_a_figure_for_a_dark_page_has_light_words_and_lines(path):
+    write_memorize(path)
+    results = mhas.open(path)
+    assert figures.panel_count(results) == 2
+
+    def lightness(figure):
+        axes = figure.axes[0]
+        colours = [axes.xaxis.label.get_color(), *(line.get_color() for line in axes.get_lines())]
+        return [sum(matplotlib.colors.to_rgb(it)) / 3 for it in colours]
+
+    light, dark = (figures.draw(results, columns=1, panel=(3, 3), dark=it) for it in (False, True))
+    assert all(a < b for a, b in zip(lightness(light), lightness(dark)))
+    assert min(lightness(dark)) > 0.35 and dark.get_size_inches()[0] == pytest.approx(3.6)
 
 
 def test_the_slope_of_a_fit_stands_in_the_legend_with_its_interval(path):

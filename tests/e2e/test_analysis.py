@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from matplotlib.figure import Figure
 import mhasweep_analysis as mhas
 from files import (
     DONE, FAILED, PENDING, RUNNING, STATUS, ResultFile, write_capacity, write_memorize, write_probe, write_trained)
-from mhasweep_analysis import figures, plot
+from mhasweep_analysis import figures, plot, report
 
 class InAFolder(unittest.TestCase):
     def setUp(self):
@@ -405,6 +406,23 @@ class FilesOfTheProgram(InAFolder):
             """)
         words = [it.get_text() for it in figures.draw(results).axes[0].get_legend().get_texts()]
         self.assertEqual(words[1], r"random weights: $3\,H +1$, $R^2 = 1.000$")
+
+    def test_a_file_of_the_program_tells_when_its_ranks_were_busy_and_is_reported(self):
+        before = time.time()
+        results = self.run_sweep("""
+            experiment: probe
+            parameters: {heads: [1, 2, 3], context: 4, context_type: shared, dim: 8, samples: [5, 20]}
+            """)
+        self.assertTrue(((results["started"] >= before) & (results["started"] <= time.time())).all())
+        used = figures.run.usage(results)
+        self.assertEqual((used.ranks.tolist(), used.workers), ([0], 1))
+        self.assertAlmostEqual(used.work, float(results["seconds"].sum()))
+        self.assertTrue(0 < used.share <= 1)
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(report.main([str(self.path)]), 0)
+        page = self.path.with_suffix(".html").read_text()
+        for part in ("6 points: heads 3", "figure-rank_against_heads", "claim-rank_shared_exact", "figure-timeline"):
+            self.assertIn(part, page)
 
     def test_a_training_that_was_cut_short_reads_as_far_as_it_came(self):
         results = self.run_sweep("""
