@@ -14,9 +14,9 @@ packages=(
   openmpi-bin libopenmpi-dev libopenblas-dev libscalapack-openmpi-dev libhdf5-openmpi-dev
   libfyaml-dev libmuparser-dev libgsl-dev libjansson-dev librandom123-dev zlib1g-dev
   libxsmm-dev
-  python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy
+  python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy python3-scipy python3-jinja2
 )
-test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist)
+test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist python3-pytest)
 check_packages=(clang-format valgrind)
 
 commands=(cc cmake make pkg-config mpicc mpirun h5pcc)
@@ -62,8 +62,8 @@ missing_features() {
   if command -v cc >/dev/null; then
     echo '#include <Random123/philox.h>' | cc -E -x c - >/dev/null 2>&1 || echo "  the header Random123/philox.h"
   fi
-  python3 -c 'import h5netcdf, h5py, matplotlib, numpy, xarray' 2>/dev/null ||
-    echo "  a python3 with h5netcdf, h5py, matplotlib, numpy and xarray"
+  python3 -c 'import h5netcdf, h5py, jinja2, matplotlib, numpy, scipy, xarray' 2>/dev/null ||
+    echo "  a python3 with h5netcdf, h5py, jinja2, matplotlib, numpy, scipy and xarray"
 }
 
 missing=$(missing_packages | tr '\n' ' ')

@@ -174,6 +174,7 @@ const char *mhas_signals_last(void); /* "SIGTERM" ..., "" if none */
 /* ---- time -------------------------------------------------------------- */
 
 double mhas_now(void);             /* seconds of a clock that never jumps; only differences mean something */
+double mhas_epoch(void);           /* seconds since 1970-01-01T00:00:00Z, by the machine's clock */
 void mhas_sleep(double seconds);   /* returns early if a signal comes */
 void mhas_timestamp(char out[32]); /* now, ISO 8601, UTC: 2026-01-31T12:00:00Z */
 

@@ -70,6 +70,7 @@ mhas_code mhas_store_begin(mhas_store *store, const int64_t *rows, int64_t count
 typedef struct mhas_outcome {
   mhas_status status; /* done, failed, or pending again (given up) */
   const char *reason; /* of a failure, else "" */
+  double started;     /* seconds since 1970, by the clock of the machine that ran it */
   double seconds;     /* wall time */
   int ranks;          /* that worked on it */
 } mhas_outcome;

@@ -168,6 +168,7 @@ static mhas_code create_store(const char *path, MPI_Comm comm, const mhas_sweep 
   created->comm = comm;
   created->experiment = mhas_sweep_experiment(sweep);
   created->file = H5I_INVALID_HID;
+  (void)MPI_Comm_rank(comm, &created->rank);
   (void)gethostname(created->hostname, sizeof created->hostname - 1);
   const mhas_code code = mhas_alloc(&created->path, length + 1, 1, "a file name", error);
   if (code != MHAS_OK) {
