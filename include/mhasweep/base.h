@@ -148,7 +148,10 @@ typedef enum mhas_stream {
   /* of the algebra of teams: */
   MHAS_STREAM_SKETCH = 112,
   MHAS_STREAM_START = 113, /* of iterations for singular values */
-  MHAS_STREAM_SIMULATION = 120
+  MHAS_STREAM_SIMULATION = 120,
+  /* of eigenvalues: the first vector, and those in place of what is used up */
+  MHAS_STREAM_EIGEN_START = 144,
+  MHAS_STREAM_EIGEN_RESTART = 145
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit
