@@ -10,9 +10,10 @@
 #include <float.h>
 
 #include "experiments/all.h"
+#include "experiments/from_source.h"
 
 /* Words in the order of the enums of optimize.h. */
-static const char *const data_kinds[] = {"dm1", "planted", "tokens", NULL};
+static const char *const data_kinds[] = {"dm1", "planted", "patches", "tokens", NULL};
 static const char *const mixings[] = {"random", "even", NULL};
 static const char *const inits[] = {"zero", "one_step", "gaussian", "planted", NULL};
 static const char *const step_rules[] = {"constant", "sqrt_heads", "normalised", "polyak", NULL};
@@ -29,13 +30,13 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_TEST_SAMPLES] = {"test_samples", MHAS_INTEGER, "1", "300", 0, 1 << 30, NULL,
                         "test samples, without label noise; 0: no test"},
     [P_DATA] = {"data", MHAS_CHOICE, "1", "dm1", 0, 0, data_kinds,
-                "dm1: the paper's tokenized mixture; planted: Gaussian tokens, labels of a planted model; tokens: of a "
-                "file with labels"},
+                "dm1: the paper's tokenized mixture; planted: Gaussian tokens, labels of a planted model; patches: of "
+                "the images of an IDX file, behind a [CLS] row; tokens: of an .npy or HDF5 file"},
     [P_RELEVANT] = {"relevant", MHAS_REAL, "1", "0.1", DBL_TRUE_MIN, 1, NULL,
                     "share zeta of the tokens that carry the label (data: dm1); zeta T is rounded, to at least 1"},
     [P_SIGNAL] = {"signal", MHAS_REAL, "1", "2.0", DBL_TRUE_MIN, 1e6, NULL,
-                  "norm S of the relevant tokens and of the prototypes (data: dm1); of the others' tokens, on average "
-                  "(data: planted)"},
+                  "norm S of the relevant tokens and of the prototypes (data: dm1), and root of the mean square of "
+                  "that of Gaussian tokens (data: planted)"},
     [P_PROTOTYPES] = {"prototypes", MHAS_INTEGER, "1", "4", 1, 1 << 16, NULL,
                       "prototypes M of the irrelevant tokens (data: dm1); 2 + M <= dim"},
     [P_NOISE] = {"noise", MHAS_REAL, "1", "0.1", 0, 1e6, NULL,
@@ -44,20 +45,23 @@ static const mhas_parameter parameters[P_COUNT] = {
                   "labels and prototypes (data: dm1): drawn, or dealt out in turns, as closed forms suppose"},
     [P_PLANTED_HEADS] = {"planted_heads", MHAS_INTEGER, "1", "1", 1, 1 << 20, NULL,
                          "heads of the planted model (data: planted)"},
+    [P_PLANTED_LOGIT] = {"planted_logit", MHAS_REAL, "1", "3.0", 0, 1e6, NULL,
+                         "deviation of the planted model's logits (data: planted)"},
     [P_PLANTED_MARGIN] = {"planted_margin", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
                           "the least |Phi| of the planted model on a sample (data: planted)"},
     [P_LABEL_NOISE] = {"label_noise", MHAS_REAL, "1", "0.0", 0, 1, NULL, "chance of each training label to be flipped"},
     [P_PATH] = {"path", MHAS_TEXT, "1", "", 0, 0, NULL,
-                "of the file (data: tokens), from the folder where the sweep is run: images (IDX), or an array (N, T, "
-                "d) (.npy, HDF5)"},
+                "of the file (data: patches | tokens), from the folder where the sweep is run"},
     [P_LABELS_PATH] = {"labels_path", MHAS_TEXT, "1", "", 0, 0, NULL,
-                       "of its labels (data: tokens): N whole numbers (IDX, .npy, HDF5)"},
-    [P_PATCH] = {"patch", MHAS_INTEGER, "1", "7", 1, 1 << 12, NULL,
-                 "side of the patches that images are cut into (data: tokens), in pixels; each is a token"},
+                       "of the file of its labels (data: patches | tokens): one number a sample, as IDX, .npy, or HDF5 "
+                       "with a dataset `labels`"},
+    [P_PATCH] = {"patch", MHAS_INTEGER, "1", "7", 1, 1 << 12, NULL, "side of a patch (data: patches), in pixels"},
+    [P_POSITIONS] = {"positions", MHAS_CHOICE, "1", "random", 0, 0, source_positions,
+                     "of the rows (data: patches): normal, of deviation 0.02; or sinusoidal"},
     [P_CLASS_PLUS] = {"class_plus", MHAS_INTEGER, "1", "1", -(1 << 30), 1 << 30, NULL,
-                      "the file's label that becomes +1 (data: tokens)"},
+                      "the label that becomes +1 (data: patches | tokens)"},
     [P_CLASS_MINUS] = {"class_minus", MHAS_INTEGER, "1", "0", -(1 << 30), 1 << 30, NULL,
-                       "the file's label that becomes -1 (data: tokens); samples with other labels are left out"},
+                       "the label that becomes -1 (data: patches | tokens); samples with others are left out"},
     [P_INIT] =
         {"init", MHAS_CHOICE, "1", "one_step", 0, 0, inits,
          "zero; one_step: a step of random sign from zero on fresh samples, as in the paper; gaussian: U_h of "
