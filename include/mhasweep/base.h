@@ -149,6 +149,20 @@ typedef enum mhas_stream {
   MHAS_STREAM_SKETCH = 112,
   MHAS_STREAM_START = 113, /* of iterations for singular values */
   MHAS_STREAM_SIMULATION = 120,
+  /* of the theory of optimization: */
+  MHAS_STREAM_MIX_LABEL = 128,
+  MHAS_STREAM_MIX_POSITION = 129,  /* which tokens are relevant */
+  MHAS_STREAM_MIX_PROTOTYPE = 130, /* of the others */
+  MHAS_STREAM_MIX_NOISE = 131,     /* on them; also Gaussian tokens */
+  MHAS_STREAM_MIX_BASIS = 132,     /* signals and prototypes */
+  MHAS_STREAM_FLIP = 133,          /* labels */
+  MHAS_STREAM_PLANTED_U = 134,
+  MHAS_STREAM_PLANTED_W = 135,
+  MHAS_STREAM_INIT_U = 136,
+  MHAS_STREAM_INIT_W = 137,
+  MHAS_STREAM_INIT_SIGN = 138,
+  MHAS_STREAM_EIGEN = 139, /* the first vector */
+  MHAS_STREAM_LEFT_OUT = 140,
   /* of eigenvalues: the first vector, and those in place of what is used up */
   MHAS_STREAM_EIGEN_START = 144,
   MHAS_STREAM_EIGEN_RESTART = 145
