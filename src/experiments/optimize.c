@@ -354,7 +354,8 @@ static double flops(const mhas_value *values) {
   const double measured =
       mhas_selfattention_outputs_flops(&tested, shape.heads) + mhas_selfattention_outputs_flops(&shape, shape.heads);
   return trainings * mhas_selfattention_gradient_flops(&shape, shape.heads) +
-         (double)mhas_optimize_records(values) * measured + eigen_flops(values, &shape);
+         (double)mhas_optimize_records(values) * measured + eigen_flops(values, &shape) +
+         mhas_optimize_theory_flops(values);
 }
 
 /* The samples are on all ranks, the heads are not. */
@@ -370,7 +371,8 @@ static double bytes_of_rank(const mhas_value *values, int ranks) {
   const double head = 2.0 * (double)mhas_selfattention_numbers(&shape, 1);
   return mhas_selfattention_bytes(&shape, asks_eigenvalues(values) ? MHAS_HESSIAN : MHAS_GRADIENT, used) +
          (tested.samples > 0 ? mhas_selfattention_bytes(&tested, MHAS_OUTPUTS, used) : 0.0) +
-         sizeof(double) * (vectors * numbers + head + sample * ((double)shape.samples + (double)tested.samples));
+         sizeof(double) * (vectors * numbers + head + sample * ((double)shape.samples + (double)tested.samples)) +
+         mhas_optimize_theory_bytes(values, used);
 }
 
 static mhas_cost cost(const mhas_value *values) {
