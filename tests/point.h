@@ -13,7 +13,7 @@
 #include "close.h"
 #include "mhasweep/experiments.h"
 
-enum { POINT_PARAMETERS = 64, POINT_RESULTS = 64, POINT_CURVES = 16, POINT_ARRAYS = MHAS_ARRAYS_MOST };
+enum { POINT_PARAMETERS = 64, POINT_RESULTS = 96, POINT_ARRAYS = MHAS_ARRAYS_MOST };
 
 typedef struct kept {
   char name[32];

@@ -150,23 +150,35 @@ static const mhas_result results[R_COUNT] = {
                            "stability up to a factor e^c (derived; constant steps, key_dim: 0)"},
     [R_STABILITY_WORST] = {"stability_worst", MHAS_REAL, "1",
                            "the largest distance by (eta G / n) sum of the losses of the sample left out"},
+    [R_OUTPUT_DEVIATION] = {"output_deviation", MHAS_REAL, "1",
+                            "alpha T max_i |<xbar_i, utilde>|: what output_at_init is of the order of with random "
+                            "signs, and sqrt(H) times as large without (derived; init: one_step)"},
+    [R_SEPARABLE] = {"separable", MHAS_FLAG, "1",
+                     "margin is above rounding; else there is no theta_star, and what it takes is left out"},
     [R_MARGIN] = {"margin", MHAS_REAL, "1",
                   "margin gamma of the tangent features at theta_0, ||theta_star|| = 1: certified from below"},
     [R_MARGIN_UPPER] = {"margin_upper", MHAS_REAL, "1", "the same, certified from above"},
-    [R_MARGIN_U] = {"margin_u", MHAS_REAL, "1", "margin of U's tangent features alone"},
-    [R_MARGIN_W] = {"margin_w", MHAS_REAL, "1", "margin of W's tangent features alone"},
+    [R_MARGIN_U] = {"margin_u", MHAS_REAL, "1", "margin of U's tangent features alone, from below"},
+    [R_MARGIN_W] = {"margin_w", MHAS_REAL, "1", "margin of W's tangent features alone, from below"},
     [R_MARGIN_LINEAR] = {"margin_linear", MHAS_REAL, "1",
-                         "gamma_lin = zeta S sqrt(T / 2), closed form of margin_u (derived; data: dm1 without noise)"},
-    [R_MARGIN_ATTENTION] =
-        {"margin_attention", MHAS_REAL, "1",
-         "gamma_attn = alpha T zeta^2 (1 - zeta) S^4 / (2 sqrt(2 (M + 1))), closed form of the paper's "
-         "direction in W (derived; init: one_step)"},
+                         "gamma_lin = zeta S sqrt(T / 2): margin of the paper's direction in U, and margin_u, without "
+                         "noise (derived; data: dm1; init: zero, one_step)"},
+    [R_MARGIN_ATTENTION] = {"margin_attention", MHAS_REAL, "1",
+                            "gamma_attn = alpha T zeta^2 (1 - zeta) S^4 / (2 sqrt(2 (M + 1))): margin of the paper's "
+                            "direction in W without noise (derived; data: dm1; init: zero, one_step)"},
+    [R_MARGIN_W_CLOSED] = {"margin_w_closed", MHAS_REAL, "1",
+                           "closed form of margin_w without noise; margin is sqrt(margin_linear^2 + margin_w_closed^2) "
+                           "(derived; mixing: even, the irrelevant tokens a multiple of prototypes)"},
+    [R_DIRECTION_U] = {"direction_u", MHAS_REAL, "1",
+                       "margin of the paper's direction in U (data: dm1; init: one_step): margin_linear without noise"},
+    [R_DIRECTION_W] = {"direction_w", MHAS_REAL, "1",
+                       "margin of the paper's direction in W: margin_attention without noise"},
     [R_NTK_LEAST] = {"ntk_least", MHAS_REAL, "1", "smallest eigenvalue of the tangent kernel's Gram matrix at theta_0"},
-    [R_REALIZED_LOSS] = {"realized_loss", MHAS_REAL, "1",
-                         "loss at theta_0 + lambda theta_star; realizability says at most target_loss"},
+    [R_REALIZED] = {"realized", MHAS_FLAG, "1",
+                    "realized_loss is at most target_loss, as realizability says (derived)"},
+    [R_REALIZED_LOSS] = {"realized_loss", MHAS_REAL, "1", "loss at theta = theta_0 + D theta_star"},
     [R_REALIZED_DISTANCE] = {"realized_distance", MHAS_REAL, "1",
-                             "D = lambda = (2 B_Phi + log(1 / target_loss)) / gamma, with 1 more above where B_Phi is "
-                             "small"},
+                             "D = lambda = (B_Phi + max(B_Phi, 1) + log(1 / target_loss)) / margin (derived)"},
     [R_CONDITION_RATIO] = {"condition_ratio", MHAS_REAL, "1",
                            "kappa D^2 / 0.095 of the training theorem (derived): at most 1 where it applies"},
     [R_STEP_RATIO] = {"step_ratio", MHAS_REAL, "1",
@@ -174,10 +186,17 @@ static const mhas_result results[R_COUNT] = {
     [R_MARGIN_END] = {"margin_end", MHAS_REAL, "1", "margin at theta_K, from below (theory: ends)"},
     [R_MARGIN_END_UPPER] = {"margin_end_upper", MHAS_REAL, "1", "margin at theta_K, from above (theory: ends)"},
     [R_NTK_LEAST_END] = {"ntk_least_end", MHAS_REAL, "1", "ntk_least at theta_K (theory: ends)"},
+    [R_CONDITION_MEASURED] = {"condition_measured", MHAS_REAL, "1",
+                              "condition_ratio with curvature_ratio, as measured along the path, for kappa (derived)"},
     [R_TRAINING_RATIO] = {"training_ratio", MHAS_REAL, "1",
                           "mean_loss by 1.5 realized_loss + 0.875 D^2 / (eta K): the theorem says at most 1 (derived)"},
     [R_LOCAL_RATIO] = {"local_ratio", MHAS_REAL, "1",
-                       "the largest ||theta_k - theta_target|| by 2 D: the theorem says at most 1 (derived)"},
+                       "the largest ||theta_k - theta|| of a logged step by 2 D: the theorem says at most 1 (derived)"},
+    [R_CONCLUSIONS] =
+        {"conclusions", MHAS_FLAG, "1",
+         "monotone, training_ratio <= 1 and local_ratio <= 1, whether the theorem's conditions are met or "
+         "not"},
+    [R_LOCALITY] = {"locality", MHAS_REAL, "1", "distance margin / log K: of order 1 (derived)"},
     [R_GAP_BOUND] = {"gap_bound", MHAS_REAL, "1", "2 G stability: bounds the expected gap (derived)"},
     [R_GAP_BOUND_LOSSES] = {"gap_bound_losses", MHAS_REAL, "1",
                             "(2 eta G^2 / n) loss_sum: bounds it up to a factor e^c (derived)"},
@@ -335,7 +354,8 @@ static double flops(const mhas_value *values) {
   const double measured =
       mhas_selfattention_outputs_flops(&tested, shape.heads) + mhas_selfattention_outputs_flops(&shape, shape.heads);
   return trainings * mhas_selfattention_gradient_flops(&shape, shape.heads) +
-         (double)mhas_optimize_records(values) * measured + eigen_flops(values, &shape);
+         (double)mhas_optimize_records(values) * measured + eigen_flops(values, &shape) +
+         mhas_optimize_theory_flops(values);
 }
 
 /* The samples are on all ranks, the heads are not. */
@@ -351,7 +371,8 @@ static double bytes_of_rank(const mhas_value *values, int ranks) {
   const double head = 2.0 * (double)mhas_selfattention_numbers(&shape, 1);
   return mhas_selfattention_bytes(&shape, asks_eigenvalues(values) ? MHAS_HESSIAN : MHAS_GRADIENT, used) +
          (tested.samples > 0 ? mhas_selfattention_bytes(&tested, MHAS_OUTPUTS, used) : 0.0) +
-         sizeof(double) * (vectors * numbers + head + sample * ((double)shape.samples + (double)tested.samples));
+         sizeof(double) * (vectors * numbers + head + sample * ((double)shape.samples + (double)tested.samples)) +
+         mhas_optimize_theory_bytes(values, used);
 }
 
 static mhas_cost cost(const mhas_value *values) {

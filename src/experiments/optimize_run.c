@@ -243,7 +243,7 @@ static mhas_code start(optimize *run, mhas_error *error) {
     largest = fmax(largest, fabs(run->Phi[i]));
   }
   run->row->results[R_OUTPUT_AT_INIT].real = largest;
-  return MHAS_OK;
+  return mhas_optimize_theory_at_init(run, error);
 }
 
 static mhas_code go_on(optimize *run, mhas_error *error) {
@@ -253,6 +253,8 @@ static mhas_code go_on(optimize *run, mhas_error *error) {
   MHAS_TRY(mhas_task_restore(run->task, pieces, count, &found, error));
   MHAS_TRY(train(run, error));
   MHAS_TRY(mhas_optimize_stability(run, error));
+  MHAS_TRY(mhas_selfattention_outputs(run->model, run->theta, run->Phi, error));
+  MHAS_TRY(mhas_optimize_theory_at_end(run, error));
   return mhas_optimize_keep(run, error);
 }
 
