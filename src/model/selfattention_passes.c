@@ -187,8 +187,10 @@ static void backward(mhas_selfattention *m, int64_t first, int64_t count, const 
   for (int64_t at = 0; at < count;) {
     const int64_t some = in_tile(m, first + at, first + count);
     const double *X = m->X + (first + at) * T * d;
-    for (int64_t j = 0; j < some * T * d; j++) {
-      m->cX[j] = c[at + j / (T * d)] * X[j];
+    for (int64_t i = 0; i < some; i++) {
+      for (int64_t j = i * T * d; j < (i + 1) * T * d; j++) {
+        m->cX[j] = c[at + i] * X[j];
+      }
     }
     gemm(TURNED, AS_IS, C, d, some * T, 1.0, m->A + at * T * C, C, m->cX, d, 1.0, d_U, d);
     selfattention_add_d_W(m, first + at, some, m->heads, m->G + at * T * C, m->cX, d_W);
