@@ -1,11 +1,16 @@
-"""Tangent kernels of optimize that are made in several blocks, and by teams."""
+"""Tangent kernels of optimize: in several blocks, by teams, and from stored weights by numpy alone."""
 import json
 import math
+import sys
 import unittest
 
+import h5py
 import numpy
 
 import harness
+
+sys.path.insert(0, str(harness.SOURCE / "tests/data/optimize"))
+import generate_margins  # noqa: E402
 
 WIDE = """
 experiment: optimize
@@ -33,6 +38,28 @@ parameters:
   theory: ends
   test_samples: 10
   target_loss: 0.05
+"""
+
+STORED = """
+experiment: optimize
+store: [weights, data]
+seed: 6
+parameters:
+  heads: [1, 3, 6]
+  tokens: 5
+  dim: 7
+  samples: 15
+  relevant: 0.4
+  prototypes: 3
+  signal: 1.2
+  noise: 0.4
+  data: [dm1, planted]
+  init: [zero, one_step, gaussian]
+  init_scale: 1.0
+  steps: 15
+  step_size: 0.5
+  theory: ends
+  test_samples: 0
 """
 
 THEORY = ("margin", "margin_upper", "margin_u", "margin_w", "direction_u", "direction_w", "ntk_least", "realized_loss",
@@ -67,6 +94,22 @@ class Theory(harness.Folder):
             numpy.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10, err_msg=name)
             self.assertTrue(numpy.isfinite(theirs).any(), name)
         self.assert_same_results(self.folder / "again.h5", team)
+
+    def test_numpy_finds_the_same_from_stored_weights(self):
+        self.write("sweep.yaml", STORED)
+        self.run_program("run", "sweep.yaml")
+        with h5py.File(self.folder / "sweep.h5", "r") as file:
+            for point in range(len(file["point"])):
+                stored = file[f"stored/{point}"]
+                for at, margin, least in (("_0", "margin", "ntk_least"), ("", "margin_end", "ntk_least_end")):
+                    X, y, U, W = (stored[name][:] for name in ("X", "y", "U" + at, "W" + at))
+                    F = generate_margins.features(X, U, W) * y[:, None]
+                    K = F @ F.T
+                    expected = generate_margins.least_norm(K)
+                    with self.subTest(point=point, margin=margin):
+                        self.assertAlmostEqual(file[margin][point] / expected, 1, delta=1e-6)
+                        self.assertAlmostEqual(file[least][point], numpy.linalg.eigvalsh(K)[0],
+                                               delta=1e-12 * numpy.trace(K))
 
 
 if __name__ == "__main__":
