@@ -96,7 +96,7 @@ static void start_select(int steps) {
 static void normalised_steps_turn_to_the_separator(void **state) {
   (void)state;
   for (uint32_t replicate = 0; replicate < 4; replicate++) {
-    start_select(1500);
+    start_select(2000);
     p.random.replicate = replicate;
     p.store = MHAS_STORE_CURVES;
     point_runs(&p);
@@ -104,7 +104,7 @@ static void normalised_steps_turn_to_the_separator(void **state) {
     assert_close(1.0 - point_real(&p, "correlation"), point_real(&p, "misalignment"), 1e-12);
     assert_true(point_real(&p, "softmax_least") > 1.0 - 1e-9);
     assert_int_equal(point_integer(&p, "separable"), 1);
-    assert_true(point_real(&p, "norm") <= 1500 * 0.1 + sqrt(10.0)); /* steps have length 0.1 */
+    assert_true(point_real(&p, "norm") <= 2000 * 0.1 + sqrt(10.0)); /* steps have length 0.1 */
     if (point_real(&p, "optimal_share") == 1.0) {
       assert_close(point_real(&p, "correlation_optimal"), point_real(&p, "correlation"), 1e-12);
       assert_close(point_real(&p, "margin_optimal"), point_real(&p, "margin"), 1e-9);
@@ -113,7 +113,7 @@ static void normalised_steps_turn_to_the_separator(void **state) {
     }
     const int64_t last = p.row.record_capacity - 1;
     assert_int_equal(last, 10);
-    assert_true(point_curve(&p, 0, last) == 1500.0F && point_curve(&p, 0, 0) == 0.0F);
+    assert_true(point_curve(&p, 0, last) == 2000.0F && point_curve(&p, 0, 0) == 0.0F);
     assert_true(point_curve(&p, 3, last) < point_curve(&p, 3, 1)); /* misalignment falls */
     point_free(&p);
   }
