@@ -11,23 +11,22 @@ MPI_Comm mhas_optimize_comm(const mhas_task *task) { return task->team.size > 1 
 
 /* The ranks' numbers, put together by each rank in the order of the ranks. */
 static mhas_code combine(const optimize *run, double *values, int64_t count, bool largest, mhas_error *error) {
-  enum { AT_ONCE = 256 };
+  enum { GATHERED = 4096 };
   const mhas_team *team = &run->task->team;
-  for (int64_t first = 0; first < count && team->size > 1; first += AT_ONCE) {
-    const int some = count - first < AT_ONCE ? (int)(count - first) : AT_ONCE;
-    double mine[AT_ONCE];
-    double theirs[AT_ONCE];
-    double *all = values + first;
-    memcpy(mine, all, (size_t)some * sizeof *mine);
-    for (int rank = 0; rank < team->size; rank++) {
-      memcpy(theirs, mine, (size_t)some * sizeof *mine);
-      if (MPI_Bcast(theirs, some, MPI_DOUBLE, rank, team->comm) != MPI_SUCCESS) {
-        return mhas_fail(error, MHAS_MPI, "the ranks of a team cannot put their parts together");
+  const int64_t at_once = team->size > 1 ? GATHERED / team->size : count;
+  double gathered[GATHERED];
+  for (int64_t first = 0; first < count && team->size > 1; first += at_once) {
+    const int some = count - first < at_once ? (int)(count - first) : (int)at_once;
+    if (MPI_Allgather(values + first, some, MPI_DOUBLE, gathered, some, MPI_DOUBLE, team->comm) != MPI_SUCCESS) {
+      return mhas_fail(error, MHAS_MPI, "the ranks of a team cannot put their parts together");
+    }
+    for (int i = 0; i < some; i++) {
+      double all = gathered[i];
+      for (int rank = 1; rank < team->size; rank++) {
+        const double theirs = gathered[rank * some + i];
+        all = largest ? fmax(all, theirs) : all + theirs;
       }
-      for (int i = 0; i < some; i++) {
-        const double both = largest ? fmax(all[i], theirs[i]) : all[i] + theirs[i];
-        all[i] = rank == 0 ? theirs[i] : both;
-      }
+      values[first + i] = all;
     }
   }
   return MHAS_OK;
@@ -253,6 +252,7 @@ static mhas_code go_on(optimize *run, mhas_error *error) {
   MHAS_TRY(mhas_task_restore(run->task, pieces, count, &found, error));
   MHAS_TRY(train(run, error));
   MHAS_TRY(mhas_optimize_stability(run, error));
+  MHAS_TRY(mhas_selfattention_outputs(run->model, run->theta, run->Phi, error));
   MHAS_TRY(mhas_optimize_theory_at_end(run, error));
   return mhas_optimize_keep(run, error);
 }
