@@ -47,6 +47,7 @@ static inline void point_start(point *p, const char *experiment) {
   assert_non_null(p->experiment);
   openblas_set_num_threads(1); /* as in a sweep */
   assert_in_range(p->experiment->parameter_count, 1, POINT_PARAMETERS);
+  assert_in_range(p->experiment->result_count, 1, POINT_RESULTS);
   for (int i = 0; i < p->experiment->parameter_count; i++) {
     const mhas_parameter *parameter = &p->experiment->parameters[i];
     const char *text = parameter->fallback;

@@ -164,7 +164,14 @@ typedef enum mhas_stream {
   MHAS_STREAM_LEFT_OUT = 139,
   /* of eigenvalues: the first vector, and those in place of what is used up */
   MHAS_STREAM_EIGEN_START = 144,
-  MHAS_STREAM_EIGEN_RESTART = 145
+  MHAS_STREAM_EIGEN_RESTART = 145,
+  /* of token selection by one head: */
+  MHAS_STREAM_TOKEN = 146,
+  MHAS_STREAM_TOKEN_QUERY = 147,
+  MHAS_STREAM_TOKEN_HEAD = 148,
+  MHAS_STREAM_TOKEN_LABEL = 149,
+  MHAS_STREAM_TOKEN_FLIP = 150,
+  MHAS_STREAM_TOKEN_WEIGHT = 151
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

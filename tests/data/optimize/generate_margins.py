@@ -12,6 +12,7 @@ N, T, D, H = 10, 4, 3, 3
 
 
 def features(X, U, W):
+    n = len(X)
     S = np.einsum("itd,hde,ise->ihts", X, W, X)
     A = np.exp(S - S.max(-1, keepdims=True))
     A /= A.sum(-1, keepdims=True)
@@ -19,11 +20,11 @@ def features(X, U, W):
     M = A * (G - (A * G).sum(-1, keepdims=True))
     FU = np.einsum("ihts,isd->ihtd", A, X)
     FW = np.einsum("itd,ihts,ise->ihde", X, M, X)
-    return np.concatenate([FU.reshape(N, -1), FW.reshape(N, -1)], 1) / np.sqrt(H)
+    return np.concatenate([FU.reshape(n, -1), FW.reshape(n, -1)], 1) / np.sqrt(len(U))
 
 
 def least_norm(K):
-    q = np.ones(N) / N
+    q = np.ones(len(K)) / len(K)
     g = K @ q
     for _ in range(2_000_000):
         s = g.argmin()
