@@ -148,7 +148,30 @@ typedef enum mhas_stream {
   /* of the algebra of teams: */
   MHAS_STREAM_SKETCH = 112,
   MHAS_STREAM_START = 113, /* of iterations for singular values */
-  MHAS_STREAM_SIMULATION = 120
+  MHAS_STREAM_SIMULATION = 120,
+  /* of the theory of optimization: */
+  MHAS_STREAM_MIX_LABEL = 128,
+  MHAS_STREAM_MIX_POSITION = 129,  /* which tokens are relevant */
+  MHAS_STREAM_MIX_PROTOTYPE = 130, /* of the others */
+  MHAS_STREAM_MIX_NOISE = 131,     /* on them; also Gaussian tokens */
+  MHAS_STREAM_MIX_BASIS = 132,     /* signals and prototypes */
+  MHAS_STREAM_FLIP = 133,          /* labels */
+  MHAS_STREAM_PLANTED_U = 134,
+  MHAS_STREAM_PLANTED_W = 135,
+  MHAS_STREAM_INIT_U = 136,
+  MHAS_STREAM_INIT_W = 137,
+  MHAS_STREAM_INIT_SIGN = 138,
+  MHAS_STREAM_LEFT_OUT = 139,
+  /* of eigenvalues: the first vector, and those in place of what is used up */
+  MHAS_STREAM_EIGEN_START = 144,
+  MHAS_STREAM_EIGEN_RESTART = 145,
+  /* of token selection by one head: */
+  MHAS_STREAM_TOKEN = 146,
+  MHAS_STREAM_TOKEN_QUERY = 147,
+  MHAS_STREAM_TOKEN_HEAD = 148,
+  MHAS_STREAM_TOKEN_LABEL = 149,
+  MHAS_STREAM_TOKEN_FLIP = 150,
+  MHAS_STREAM_TOKEN_WEIGHT = 151
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit
