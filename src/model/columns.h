@@ -13,10 +13,12 @@
 typedef struct columns_double {
   /* Each column of S becomes its softmax. */
   void (*softmax)(int64_t T, int64_t C, double *S, int64_t stride);
+  /* The sum of A o G. */
+  double (*total)(int64_t T, int64_t C, const double *A, const double *G, int64_t stride);
   /* The mean of each column of G by the weights A is taken off; returns the sum of the means. */
   double (*centre)(int64_t T, int64_t C, const double *A, double *G, int64_t stride);
-  /* G becomes factor A o G. */
-  void (*weigh)(int64_t T, int64_t C, double factor, const double *A, double *G, int64_t stride);
+  /* The same, and G becomes A o G then. */
+  double (*weigh)(int64_t T, int64_t C, const double *A, double *G, int64_t stride);
   /*
    * The derivatives, for those dS of the logits and dG of what A weighs; G is centred. dS becomes dA = A o (dS -
    * columns' means by A), and dG becomes the derivative dM = dA o G + A o (dG - g) of M = A o G, with the derivatives g

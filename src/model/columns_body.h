@@ -43,16 +43,34 @@ static void NAME(column_softmax)(int64_t T, int64_t C, double *S, int64_t stride
   }
 }
 
+/* The means by A of the columns from c on, `wide` of them. */
+static inline void NAME(column_means)(int64_t T, int64_t wide, const double *A, const double *G, int64_t stride,
+                                      double mean[WIDE]) {
+  for (int64_t j = 0; j < wide; j++) {
+    mean[j] = 0.0;
+  }
+  for (int64_t s = 0; s < T; s++) {
+    for (int64_t j = 0; j < wide; j++) {
+      mean[j] += A[s * stride + j] * G[s * stride + j];
+    }
+  }
+}
+
+static double NAME(column_total)(int64_t T, int64_t C, const double *A, const double *G, int64_t stride) {
+  double total = 0.0;
+  BY_COLUMNS(C) {
+    double mean[WIDE];
+    NAME(column_means)(T, wide, A + c, G + c, stride, mean);
+    total += NAME(sum)(wide, mean);
+  }
+  return total;
+}
+
 static double NAME(column_centre)(int64_t T, int64_t C, const double *restrict A, double *restrict G, int64_t stride) {
   double total = 0.0;
   BY_COLUMNS(C) {
-    double mean[WIDE] = {0};
-    for (int64_t s = 0; s < T; s++) {
-      const int64_t at = s * stride + c;
-      for (int64_t j = 0; j < wide; j++) {
-        mean[j] += A[at + j] * G[at + j];
-      }
-    }
+    double mean[WIDE];
+    NAME(column_means)(T, wide, A + c, G + c, stride, mean);
     for (int64_t s = 0; s < T; s++) {
       const int64_t at = s * stride + c;
       for (int64_t j = 0; j < wide; j++) {
@@ -64,15 +82,20 @@ static double NAME(column_centre)(int64_t T, int64_t C, const double *restrict A
   return total;
 }
 
-static void NAME(column_weigh)(int64_t T, int64_t C, double factor, const double *restrict A, double *restrict G,
-                               int64_t stride) {
-  for (int64_t s = 0; s < T; s++) {
-    const double *a = A + s * stride;
-    double *g = G + s * stride;
-    for (int64_t j = 0; j < C; j++) {
-      g[j] *= factor * a[j];
+static double NAME(column_weigh)(int64_t T, int64_t C, const double *restrict A, double *restrict G, int64_t stride) {
+  double total = 0.0;
+  BY_COLUMNS(C) {
+    double mean[WIDE];
+    NAME(column_means)(T, wide, A + c, G + c, stride, mean);
+    for (int64_t s = 0; s < T; s++) {
+      const int64_t at = s * stride + c;
+      for (int64_t j = 0; j < wide; j++) {
+        G[at + j] = A[at + j] * (G[at + j] - mean[j]);
+      }
     }
+    total += NAME(sum)(wide, mean);
   }
+  return total;
 }
 
 static double NAME(column_tangent)(int64_t T, int64_t C, const double *restrict A, const double *restrict G,
@@ -130,6 +153,7 @@ static void NAME(column_blend)(int64_t T, int64_t C, double a, double b, const d
 
 const columns_double NAME(mhas_columns) = {
     .softmax = NAME(column_softmax),
+    .total = NAME(column_total),
     .centre = NAME(column_centre),
     .weigh = NAME(column_weigh),
     .tangent = NAME(column_tangent),

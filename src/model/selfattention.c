@@ -65,18 +65,25 @@ double mhas_selfattention_hessian_flops(const mhas_selfattention_shape *shape, i
   return (double)heads * ((double)shape->samples * (4.0 * T * d * d + 8.0 * T * T * d + 18.0 * T * T) + made);
 }
 
-/* Samples of a block: alone, what stays in the cache with all its columns; in a team all, if that is no waste, for they
- * talk once a block. */
-static int64_t block_of(const mhas_selfattention_shape *shape, int ranks) {
-  const double cache = 640.0 * 1024.0;
-  const double team = 256.0 * 1024.0 * 1024.0;
+/* Samples of a tile: what stays in the cache, but rows enough for products to be worth it. */
+static int64_t tile_of(const mhas_selfattention_shape *shape, int ranks) {
+  const double cache = 512.0 * 1024.0;
   const double heads = (double)shape->heads / ranks;
   const double T = (double)shape->tokens;
-  const double sample = sizeof(double) * heads * T * (2.0 * T + (double)shape->dim);
-  const double block = (ranks > 1 ? team : cache) / sample;
-  const double most = (double)INT32_MAX / T; /* rows of a block are counted by BLAS */
-  const double fits = block < most ? block : most;
-  return fits < 1.0 ? 1 : fits < (double)shape->samples ? (int64_t)fits : shape->samples;
+  const double rows_most = cache / (sizeof(double) * 2.0 * heads * T);
+  const double rows = fmin(fmax(rows_most, 64.0), 512.0);
+  const int64_t tile = (int64_t)(rows / T);
+  return tile < 1 ? 1 : tile < shape->samples ? tile : shape->samples;
+}
+
+/* A team talks as seldom as its memory allows. */
+static int64_t round_of(const mhas_selfattention_shape *shape, int ranks) {
+  const double memory = 256.0 * 1024.0 * 1024.0;
+  const double T = (double)shape->tokens;
+  const int64_t tile = tile_of(shape, ranks);
+  const double tiles = memory / (sizeof(double) * 2.0 * T * T * (double)shape->heads / ranks * (double)tile);
+  const int64_t all = (shape->samples + tile - 1) / tile;
+  return ranks == 1 || tiles < 1.0 ? tile : tile * (tiles < (double)all ? (int64_t)tiles : all);
 }
 
 /* The arrays of a model: how many numbers each has. */
@@ -97,15 +104,16 @@ static int parts_of(const mhas_selfattention_shape *shape, mhas_selfattention_us
   const double d = (double)shape->dim;
   const double C = (double)heads * T;
   const double Hdd = (double)heads * d * d;
-  const double b = (double)block_of(shape, ranks);
+  const double b = (double)tile_of(shape, ranks);
+  const double round = (double)round_of(shape, ranks);
   int count = 0;
   parts[count++] = PART(XT, n * d * T, "the samples, turned");
-  parts[count++] = PART(A, b * T * C, "attention weights");
-  parts[count++] = PART(G, b * T * C, "products of tokens with U");
-  parts[count++] = PART(PN, b * d * C, "products of tokens with W");
+  parts[count++] = PART(A, round * T * C, "attention weights");
+  parts[count++] = PART(G, round * T * C, "products of tokens with U");
+  parts[count++] = PART(PN, b * T * d, "products of tokens with W");
   parts[count++] = PART(sums, n, "outputs");
   if (ranks > 1) {
-    parts[count++] = PART(gather, b * ranks, "the outputs of other ranks' heads");
+    parts[count++] = PART(gather, round * ranks, "the outputs of other ranks' heads");
   }
   if (use != MHAS_OUTPUTS) {
     parts[count++] = PART(cX, b * T * d, "weighed tokens");
@@ -176,22 +184,32 @@ static mhas_code prepare(mhas_selfattention *m, mhas_error *error) {
   int64_t first = 0;
   m->heads = mhas_selfattention_heads(&m->shape, m->rank, m->ranks, &first);
   m->columns = m->heads * T;
-  m->block = block_of(&m->shape, m->ranks);
+  m->tile = tile_of(&m->shape, m->ranks);
+  m->round = round_of(&m->shape, m->ranks);
   const double H = (double)m->shape.heads * (double)m->shape.copies;
   m->root = 1.0 / sqrt(H);
   m->factor = (double)m->shape.copies / sqrt(H);
   m->loops = mhas_columns_double(mhas_lanes_level());
-  m->to_S = product_of(false, TURNED, T, T, d, m->block * T, T, m->columns);
-  m->to_N = product_of(false, AS_IS, T, d, T, m->columns, d, m->heads * d);
+  const int64_t short_tile = m->shape.samples % m->tile;
+  for (int last = 0; last < 2; last++) {
+    const int64_t rows = T * (last == 1 && short_tile > 0 ? short_tile : m->tile);
+    m->to_P[last] = product_of(false, AS_IS, d, rows, d, d, rows, rows);
+    m->to_S[last] = product_of(false, TURNED, T, T, d, rows, rows, m->columns);
+    m->to_d_W[last] = product_of(true, TURNED, d, d, rows, d, d, d);
+  }
+  m->to_N = product_of(false, AS_IS, T, d, T, m->columns, d, d);
   return allocate(m, error);
 }
 
 void mhas_selfattention_show(mhas_selfattention *model, const double *X) {
   const lanes_double *lanes = mhas_lanes_double(mhas_lanes_level());
-  const int64_t numbers = model->shape.tokens * model->shape.dim;
+  const int64_t T = model->shape.tokens;
+  const int64_t d = model->shape.dim;
   model->X = X;
-  for (int64_t i = 0; i < model->shape.samples; i++) {
-    lanes->turn(model->shape.tokens, model->shape.dim, X + i * numbers, model->XT + i * numbers);
+  for (int64_t first = 0; first < model->shape.samples; first += model->tile) {
+    const int64_t left = model->shape.samples - first;
+    const int64_t rows = T * (left < model->tile ? left : model->tile);
+    lanes->turn(rows, d, X + first * T * d, model->XT + first * T * d);
   }
 }
 

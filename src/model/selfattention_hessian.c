@@ -15,10 +15,10 @@ mhas_code mhas_selfattention_linearise(mhas_selfattention *model, const double *
     memcpy(model->kept_theta, theta, (size_t)numbers * sizeof(double));
   }
   const double *W = selfattention_W(model, theta);
-  for (int64_t first = 0; first < n; first += model->block) {
-    const int64_t count = selfattention_block(model, first);
-    selfattention_forward(model, theta, W, first, count, model->kept_A + first * sample, model->kept_G + first * sample,
-                          model->sums + first);
+  for (int64_t first = 0; first < n; first += model->round) {
+    const int64_t count = selfattention_round(model, first);
+    selfattention_forward(model, theta, W, first, count, CENTRED_G, model->kept_A + first * sample,
+                          model->kept_G + first * sample, model->sums + first);
     MHAS_TRY(selfattention_sum(model, model->sums + first, count, error));
   }
   for (int64_t i = 0; i < n; i++) {
@@ -77,37 +77,46 @@ static void finish(const mhas_selfattention *m, int64_t first, int64_t heads, co
   }
 }
 
-/* Of a block and some heads: A becomes dA, G becomes dM, and each sample's sum of changes of G's means goes to sums. */
+/* For some heads, and samples from `first` on: A becomes dA, G becomes dM, and each sample's sum of the changes of G's
+ * means goes to sums. */
 static void tangents(const mhas_selfattention *m, int64_t first, int64_t count, int64_t head, int64_t heads,
                      const double *v_U, const double *v_W, double *sums) {
   const int64_t T = m->shape.tokens;
   const int64_t d = m->shape.dim;
   const int64_t C = m->columns;
-  const double *X = m->X + first * T * d;
-  gemm(AS_IS, TURNED, heads * d, count * T, d, 1.0, v_W, d, X, d, 0.0, m->PN, m->block * T);
-  gemm(AS_IS, TURNED, count * T, heads * T, d, 1.0, X, d, v_U, d, 0.0, m->G, C);
-  for (int64_t i = 0; i < count; i++) {
-    const double *XT = m->XT + (first + i) * T * d;
-    const int64_t kept = (first + i) * T * C + head * T;
-    double *dS = m->A + i * T * C;
-    for (int64_t h = 0; h < heads; h++) {
-      multiply(&m->to_S, m->PN + (h * d * m->block + i) * T, XT, dS + h * T);
+  for (int64_t at = 0; at < count; at += m->tile) {
+    const int64_t some = count - at < m->tile ? count - at : m->tile;
+    double *A = m->A + at * T * C;
+    double *G = m->G + at * T * C;
+    gemm(AS_IS, TURNED, some * T, heads * T, d, 1.0, m->X + (first + at) * T * d, d, v_U, d, 0.0, G, C);
+    selfattention_logits(m, first + at, some, heads, v_W, A);
+    for (int64_t i = 0; i < some; i++) {
+      const int64_t kept = (first + at + i) * T * C + head * T;
+      sums[at + i] =
+          m->loops->tangent(T, heads * T, m->kept_A + kept, m->kept_G + kept, C, A + i * T * C, G + i * T * C, C);
     }
-    sums[i] = m->loops->tangent(T, heads * T, m->kept_A + kept, m->kept_G + kept, C, dS, m->G + i * T * C, C);
   }
 }
 
-/* Adds the block's part, which has factors a (count) on A and M and b on their changes, to y_U and y_W. */
+/* Adds these samples' part, which has factors a (count) on A and M and b on their changes, to y_U and y_W. */
 static void combine(mhas_selfattention *m, int64_t first, int64_t count, int64_t head, int64_t heads, const double *a,
                     const double *b, double *y_U, double *y_W) {
   const int64_t T = m->shape.tokens;
+  const int64_t d = m->shape.dim;
   const int64_t C = m->columns;
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t kept = (first + i) * T * C + head * T;
-    m->loops->blend(T, heads * T, a != NULL ? a[i] : 0.0, b[i], m->kept_A + kept, m->kept_G + kept, C, m->A + i * T * C,
-                    m->G + i * T * C, C);
+  for (int64_t at = 0; at < count; at += m->tile) {
+    const int64_t some = count - at < m->tile ? count - at : m->tile;
+    const double *X = m->X + (first + at) * T * d;
+    double *A = m->A + at * T * C;
+    double *G = m->G + at * T * C;
+    for (int64_t i = 0; i < some; i++) {
+      const int64_t kept = (first + at + i) * T * C + head * T;
+      m->loops->blend(T, heads * T, a != NULL ? a[at + i] : 0.0, b[at + i], m->kept_A + kept, m->kept_G + kept, C,
+                      A + i * T * C, G + i * T * C, C);
+    }
+    gemm(TURNED, AS_IS, heads * T, d, some * T, 1.0, A, C, X, d, 1.0, y_U, d);
+    selfattention_add_d_W(m, first + at, some, heads, G, X, y_W);
   }
-  selfattention_gather(m, first, count, heads, m->A, m->X + first * T * m->shape.dim, m->G, y_U, y_W);
 }
 
 static double *start(const mhas_selfattention *m, int64_t heads, double *y) {
@@ -122,8 +131,8 @@ mhas_code mhas_selfattention_hessian(mhas_selfattention *model, const double *v,
   double *y_W = start(model, model->heads, y);
   const double *v_W = direction_of_W(model, 0, model->heads, v);
   double *a = model->sums;
-  for (int64_t first = 0; first < model->shape.samples; first += model->block) {
-    const int64_t count = selfattention_block(model, first);
+  for (int64_t first = 0; first < model->shape.samples; first += model->round) {
+    const int64_t count = selfattention_round(model, first);
     tangents(model, first, count, 0, model->heads, v, v_W, a);
     MHAS_TRY(selfattention_sum(model, a, count, error));
     for (int64_t i = 0; i < count; i++) {
@@ -141,8 +150,8 @@ void mhas_selfattention_hessian_blocks(mhas_selfattention *model, int64_t first,
                                        double *y) {
   double *y_W = start(model, heads, y);
   const double *v_W = direction_of_W(model, first, heads, v);
-  for (int64_t from = 0; from < model->shape.samples; from += model->block) {
-    const int64_t count = selfattention_block(model, from);
+  for (int64_t from = 0; from < model->shape.samples; from += model->round) {
+    const int64_t count = selfattention_round(model, from);
     tangents(model, from, count, first, heads, v, v_W, model->sums);
     combine(model, from, count, first, heads, NULL, model->slope + from, y, y_W);
   }

@@ -8,7 +8,7 @@
 #
 #   tests/bench/optimize.sh [BUILD]     BUILD: folder of an optimised build with tests, default build
 #
-# Needs PyTorch (Debian: python3-torch). The first shape is to be 20 times as fast as PyTorch: exit status 1 if it is not.
+# Needs PyTorch (Debian: python3-torch).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -453,7 +453,8 @@ static void all_levels_of_the_vector_unit_give_the_same_bits(void **state) {
     }
     loops->softmax(T, C, a[0], STRIDE);
     a[5][0] = loops->centre(T, C, a[0], a[1], STRIDE);
-    loops->weigh(T, C, 0.3, a[0], a[2], STRIDE);
+    a[5][2] = loops->total(T, C, a[0], a[2], STRIDE);
+    a[5][3] = loops->weigh(T, C, a[0], a[2], STRIDE);
     a[5][1] = loops->tangent(T, C, a[0], a[1], STRIDE, a[3], a[4], STRIDE);
     loops->blend(T, C, 0.7, -0.2, a[0], a[1], STRIDE, a[3], a[4], STRIDE);
     if (level == 0) {
@@ -463,9 +464,9 @@ static void all_levels_of_the_vector_unit_give_the_same_bits(void **state) {
   }
 }
 
-static void blocks_of_samples_change_nothing_but_rounding(void **state) {
+static void tiles_of_samples_change_nothing_but_rounding(void **state) {
   (void)state;
-  /* 2000 samples of 12 kB: some 30 blocks; copies of one sample in all of them. */
+  /* Many tiles and a short one; copies of one sample in all of them. */
   fixture f = make_fixture((mhas_selfattention_shape){2000, 6, 5, 8, 1, 0});
   fixture one = make_fixture((mhas_selfattention_shape){1, 6, 5, 8, 1, 0});
   for (int64_t i = 0; i < 2000; i++) {
@@ -536,7 +537,7 @@ int main(void) {
       cmocka_unit_test(gradients_and_eigenvalues_keep_their_bounds),
       cmocka_unit_test(losses_of_sure_outputs_are_exact),
       cmocka_unit_test(all_levels_of_the_vector_unit_give_the_same_bits),
-      cmocka_unit_test(blocks_of_samples_change_nothing_but_rounding),
+      cmocka_unit_test(tiles_of_samples_change_nothing_but_rounding),
       cmocka_unit_test(sizes_beyond_blas_are_refused_in_words),
       cmocka_unit_test(memory_that_is_not_there_is_an_error),
       cmocka_unit_test(heads_are_dealt_out_evenly),
