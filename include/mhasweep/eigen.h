@@ -33,11 +33,11 @@ typedef struct mhas_eigen {
 
 /*
  * The `count` outermost eigenvalues at one end, outermost first; those of a multiple one may be found once only.
- * vectors (count, size), unit, may be NULL. *products: how many were made. Thick-restarted Lanczos (ARPACK's DSAUPD by
- * reverse communication, PARPACK's where comm is given); a matrix of a few rows is made whole and given to LAPACK's
- * DSYEV. MHAS_NUMERIC if products_most were not enough or a product is not finite. Memory: max(40, 2 count + 16) + 5
- * vectors. Collective over comm, with the same code on all ranks; the same bits for the same number of ranks, whatever
- * was computed before.
+ * vectors (count, size), orthonormal, may be NULL. *products: how many were made. Thick-restarted Lanczos (ARPACK's
+ * DSAUPD by reverse communication, PARPACK's where comm is given); a matrix of a few rows is made whole and given to
+ * LAPACK's DSYEV. MHAS_NUMERIC if products_most were not enough or a product is not finite. Memory: max(40, 2 count +
+ * 16) + 5 vectors. Collective over comm, with the same code on all ranks; the same bits for the same number of ranks,
+ * whatever was computed before.
  */
 mhas_code mhas_eigen_ends(const mhas_eigen_problem *problem, mhas_end end, int count, mhas_eigen *found,
                           double *vectors, int64_t *products, mhas_error *error);
