@@ -35,7 +35,7 @@ typedef struct mhas_meanfield_shape {
 /* Work space for one shape. In MHAS_FLOAT32 the work on N x M numbers is in single precision. */
 typedef struct mhas_meanfield mhas_meanfield;
 
-/* Fails with MHAS_USAGE if a size is beyond what BLAS or the machine can address. */
+/* Fails with MHAS_LIMIT if a size is beyond what BLAS or the machine can address. */
 mhas_code mhas_meanfield_check(const mhas_meanfield_shape *shape, mhas_error *error);
 double mhas_meanfield_bytes(const mhas_meanfield_shape *shape, mhas_precision precision);
 mhas_code mhas_meanfield_create(const mhas_meanfield_shape *shape, mhas_precision precision, mhas_meanfield **made,
@@ -105,8 +105,8 @@ double mhas_joint_loss(const mhas_moments *m, int64_t tokens, const double *h, c
                        double *zeta, double *q, double *g_W);
 void mhas_joint_gradient(const mhas_moments *m, const double *W, double *g_W); /* the gradient in W alone */
 double mhas_joint_gap(const mhas_moments *m, const double *W);                 /* |C W - B|, Frobenius */
-/* The largest and the smallest eigenvalue of A, which is overwritten nowhere. */
-void mhas_joint_ends(const mhas_moments *m, double *smallest, double *largest);
+/* The ends of A's spectrum. MHAS_NUMERIC if A is not finite. */
+mhas_code mhas_joint_ends(const mhas_moments *m, double *smallest, double *largest, mhas_error *error);
 
 /*
  * The least of L_TF over W when a prompt has n tokens: with T = E[|f|^2 h h^T] and Q = (1 - 1/n) A + T/n,

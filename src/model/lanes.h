@@ -32,6 +32,9 @@
     void (*add)(int64_t R, int64_t n, const number *a, number *sum, int64_t stride);                               \
     void (*adam)(int64_t count, number rate, number root, number keep1, number take1, number keep2, number take2,  \
                  number epsilon, const number *gradient, number *first, number *second, number *parameter);        \
+    /* z (n) becomes sigma(z), by place of mhas_neuron; and p (n) becomes p sigma'(z), where s = sigma(z). */      \
+    void (*neuron[3])(int64_t n, number * z);                                                                      \
+    void (*slope[3])(int64_t n, const number *s, number *p);                                                       \
   }
 
 typedef struct lanes_float LANES_TABLE(float) lanes_float;
