@@ -7,5 +7,6 @@
 extern const mhas_experiment mhas_experiment_probe;
 extern const mhas_experiment mhas_experiment_memorize;
 extern const mhas_experiment mhas_experiment_assumptions;
+extern const mhas_experiment mhas_experiment_icl;
 
 #endif

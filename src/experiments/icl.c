@@ -179,7 +179,7 @@ static const mhas_result results[R_COUNT] = {
          "steps that an escape takes longer for each factor of 10 off perturbation_size, by theory: ln 10 "
          "/ ln(1 + step_size |lambda_saddle|)"},
     [R_PLATEAUS] = {"plateaus", MHAS_INTEGER, "1", "plateaus met"},
-    [R_PLATEAU_LOSS] = {"plateau_loss", MHAS_REAL, "1", "mean loss on the first of them"},
+    [R_PLATEAU_LOSS] = {"plateau_loss", MHAS_REAL, "1", "loss on the first of them, where the gradient is least"},
     [R_PLATEAU_DISTANCE] = {"plateau_distance", MHAS_REAL, "1", "its distance from the nearest rung, as rung_distance"},
     [R_CURVATURE] = {"curvature", MHAS_REAL, "1",
                      "second derivative of the loss along the homotopy that leaves the saddle there (derived)"},
@@ -304,7 +304,7 @@ static int arrays(const mhas_value *values, unsigned flags, mhas_array *out) {
     out[count++] = (mhas_array){"X", flag, 2, {N, d}, "test tokens"};
     out[count++] = (mhas_array){"F", flag, 2, {N, k0}, "true features of the test tokens"};
     out[count++] = (mhas_array){"eigenvalues", flag, 1, {k0}, "eigenvalues of S0 = E[f f^T], ascending"};
-    out[count++] = (mhas_array){"plateaus", flag, 2, {ICL_PLATEAUS, 3}, "first step, last step, mean loss; then NaN"};
+    out[count++] = (mhas_array){"plateaus", flag, 2, {ICL_PLATEAUS, 3}, "first step, last step, loss at the least gradient; then NaN"};
     out[count++] = (mhas_array){"jumps", flag, 1, {ICL_JUMPS}, "steps of the first perturbations; then NaN"};
   }
   return count;
