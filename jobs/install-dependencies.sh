@@ -11,7 +11,8 @@ set -euo pipefail
 
 packages=(
   gcc libc6-dev make cmake pkg-config
-  openmpi-bin libopenmpi-dev libopenblas-dev libscalapack-openmpi-dev libhdf5-openmpi-dev
+  openmpi-bin libopenmpi-dev libopenblas-dev libscalapack-openmpi-dev libparpack2-dev
+  libarpack2-dev libhdf5-openmpi-dev
   libfyaml-dev libmuparser-dev libgsl-dev libjansson-dev librandom123-dev zlib1g-dev
   libxsmm-dev
   python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy
@@ -20,7 +21,7 @@ test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist)
 check_packages=(clang-format valgrind)
 
 commands=(cc cmake make pkg-config mpicc mpirun h5pcc)
-modules=(openblas fyaml muparser gsl jansson zlib)
+modules=(openblas arpack parpack fyaml muparser gsl jansson zlib)
 test_commands=(h5dump)
 test_modules=(cmocka)
 check_commands=(clang-format valgrind)

@@ -149,6 +149,23 @@ typedef enum mhas_stream {
   MHAS_STREAM_SKETCH = 112,
   MHAS_STREAM_START = 113, /* of iterations for singular values */
   MHAS_STREAM_SIMULATION = 120,
+  /* of the theory of optimization: */
+  MHAS_STREAM_MIX_LABEL = 128,
+  MHAS_STREAM_MIX_POSITION = 129,  /* which tokens are relevant */
+  MHAS_STREAM_MIX_PROTOTYPE = 130, /* of the others */
+  MHAS_STREAM_MIX_NOISE = 131,     /* on them; also Gaussian tokens */
+  MHAS_STREAM_MIX_BASIS = 132,     /* signals and prototypes */
+  MHAS_STREAM_FLIP = 133,          /* labels */
+  MHAS_STREAM_PLANTED_U = 134,
+  MHAS_STREAM_PLANTED_W = 135,
+  MHAS_STREAM_INIT_U = 136,
+  MHAS_STREAM_INIT_W = 137,
+  MHAS_STREAM_INIT_SIGN = 138,
+  MHAS_STREAM_EIGEN = 139, /* the first vector */
+  MHAS_STREAM_LEFT_OUT = 140,
+  /* of eigenvalues: the first vector, and those in place of what is used up */
+  MHAS_STREAM_EIGEN_START = 144,
+  MHAS_STREAM_EIGEN_RESTART = 145,
   /* of in-context learning: */
   MHAS_STREAM_ICL_TOKENS = 160,      /* of the steps */
   MHAS_STREAM_ICL_TEST_TOKENS = 161, /* those that losses are evaluated on */
@@ -165,8 +182,7 @@ typedef enum mhas_stream {
   MHAS_STREAM_ICL_NEW_A = 172, /* new tasks */
   MHAS_STREAM_ICL_NEW_W = 173,
   MHAS_STREAM_ICL_NEW_MIX = 174,
-  MHAS_STREAM_ICL_PROMPTS = 175, /* the prompts of loss_finite_sampled */
-  MHAS_STREAM_ICL_LANCZOS = 176
+  MHAS_STREAM_ICL_PROMPTS = 175 /* the prompts of loss_finite_sampled */
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

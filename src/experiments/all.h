@@ -7,6 +7,7 @@
 extern const mhas_experiment mhas_experiment_probe;
 extern const mhas_experiment mhas_experiment_memorize;
 extern const mhas_experiment mhas_experiment_assumptions;
+extern const mhas_experiment mhas_experiment_optimize;
 extern const mhas_experiment mhas_experiment_icl;
 
 #endif

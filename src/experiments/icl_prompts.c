@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "experiments/icl_run.h"
-#include "model/small.h"
+#include "model/meanfield_algebra.h"
 
 typedef struct prompts {
   int64_t P, n, Q, k;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "experiments/icl_run.h"
-#include "model/small.h"
+#include "model/meanfield_algebra.h"
 
 enum { NEW_NEURONS = 64 }; /* of the random networks that new tasks come from */
 

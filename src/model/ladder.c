@@ -5,7 +5,7 @@
 
 #include "linalg/lapack.h"
 #include "mhasweep/meanfield.h"
-#include "model/small.h"
+#include "model/meanfield_algebra.h"
 
 /* ---- rungs ----------------------------------------------------------------------- */
 

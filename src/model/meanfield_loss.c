@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "mhasweep/meanfield.h"
-#include "model/small.h"
+#include "model/meanfield_algebra.h"
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 

@@ -4,6 +4,7 @@
 
 #include "mhasweep/model.h"
 #include "model/order.h"
+#include "model/small.h"
 
 /* Arrays of float or double. B: batch; N: context rows at work, B n or (shared) n. */
 typedef enum mhas_buffer {
@@ -66,13 +67,6 @@ typedef enum mhas_buffer {
   TURNED_CONTEXT, /* (d, n): of one sample */
   BUFFERS
 } mhas_buffer;
-
-/* Small products of one shape (product.h): c (m x n) = op(a) b, or +=. */
-typedef struct product {
-  bool a_turned, adds;
-  int64_t m, n, k, lda, ldb, ldc;
-  void (*kernel)(void); /* libxsmm's; NULL: BLAS has to do */
-} product;
 
 typedef enum mhas_product {
   TO_KEY_MAP,

@@ -1,4 +1,4 @@
-#include "model/small.h"
+#include "model/meanfield_algebra.h"
 
 #include <math.h>
 #include <string.h>
