@@ -94,7 +94,7 @@ static const mhas_parameter parameters[P_COUNT] = {
                             "trigger: gradient: no more jumps where the last one has not lowered the loss by so much "
                             "when the next is due; 0: they go on"},
     [P_ATTENTION_STEP_SIZE] =
-        {"attention_step_size", MHAS_REAL, "1", "1.0", DBL_TRUE_MIN, 2, NULL,
+        {"attention_step_size", MHAS_REAL, "1", "= sampling == prompts ? 0.05 : 1", DBL_TRUE_MIN, 2, NULL,
          "step of W, by its largest stable one over 2: 1 / (largest eigenvalue of A x that of S)"},
     [P_ATTENTION_START] = {"attention_start", MHAS_CHOICE, "1", "small", 0, 0, attention_starts,
                            "W at the start. small: attention_scale times the identity; optimal: the inverse of S"},
@@ -145,7 +145,9 @@ static const mhas_result results[R_COUNT] = {
     [R_SIGMA_MIN_B] = {"sigma_min_b", MHAS_REAL, "1", "smallest singular value of B = Sigma_mu0,mu S^-1"},
     [R_RANK_CROSS] = {"rank_cross", MHAS_INTEGER, "1", "numerical rank of Sigma_mu,mu0 = E[h f^T]"},
     [R_CONDITION] = {"condition", MHAS_REAL, "1", "condition number of S = E[h h^T]; infinite if it is singular"},
-    [R_LAMBDA_MIN] = {"lambda_min", MHAS_REAL, "1", "smallest eigenvalue of the integral Hessian at the end"},
+    [R_LAMBDA_MIN] = {"lambda_min", MHAS_REAL, "1",
+                      "smallest eigenvalue of the integral Hessian at the end, to 1e-4 of the largest; missing if 500 "
+                      "products do not tell"},
     [R_ESCAPE_STEP] =
         {"escape_step", MHAS_INTEGER, "1",
          "steps from the first jump (without jumps: from perturb_first) to a loss below escape_level times "
@@ -304,7 +306,8 @@ static int arrays(const mhas_value *values, unsigned flags, mhas_array *out) {
     out[count++] = (mhas_array){"X", flag, 2, {N, d}, "test tokens"};
     out[count++] = (mhas_array){"F", flag, 2, {N, k0}, "true features of the test tokens"};
     out[count++] = (mhas_array){"eigenvalues", flag, 1, {k0}, "eigenvalues of S0 = E[f f^T], ascending"};
-    out[count++] = (mhas_array){"plateaus", flag, 2, {ICL_PLATEAUS, 3}, "first step, last step, loss at the least gradient; then NaN"};
+    out[count++] = (mhas_array){
+        "plateaus", flag, 2, {ICL_PLATEAUS, 3}, "first step, last step, loss at the least gradient; then NaN"};
     out[count++] = (mhas_array){"jumps", flag, 1, {ICL_JUMPS}, "steps of the first perturbations; then NaN"};
   }
   return count;

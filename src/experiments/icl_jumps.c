@@ -42,7 +42,7 @@ static mhas_code mark_origin(icl *run, mhas_error *error) {
   s->loss_saddle = run->test.loss_attention;
   s->curvature = look.curvature;
   s->curvature_bound = look.curvature_bound;
-  return icl_lambda(run, MHAS_SMALLEST, 1e-6, &s->lambda_saddle, error);
+  return icl_lambda(run, MHAS_SMALLEST, ICL_LAMBDA_TOLERANCE, &s->lambda_saddle, error);
 }
 
 /*

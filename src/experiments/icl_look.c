@@ -22,7 +22,7 @@ static mhas_code multiply_hessian(void *context, const double *x, double *y, mha
 }
 
 mhas_code icl_lambda(icl *run, mhas_end end, double tolerance, double *lambda, mhas_error *error) {
-  enum { PRODUCTS_MOST = 2000 };
+  enum { PRODUCTS_MOST = 500 };
   hessian context = {.run = run};
   mhas_eigen found = {NAN, NAN};
   const mhas_eigen_problem problem = {.size = run->numbers,
@@ -118,7 +118,7 @@ mhas_code icl_record(icl *run, mhas_error *error) {
     icl_observe(run, s->step, test->loss_attention, norm);
   }
   if (every > 0 && s->records % every == 0) {
-    MHAS_TRY(icl_lambda(run, MHAS_SMALLEST, 1e-6, &lambda, error));
+    MHAS_TRY(icl_lambda(run, MHAS_SMALLEST, ICL_LAMBDA_TOLERANCE, &lambda, error));
     MHAS_TRY(icl_look(run, &look, error));
   }
   MHAS_TRY(fill_record(run, &look, norm, lambda));
@@ -286,7 +286,7 @@ mhas_code icl_conclude(icl *run, mhas_error *error) {
   mhas_value *result = run->row->results;
   mhas_landscape look = {0};
   icl_close_plateau(run, run->state.step);
-  MHAS_TRY(icl_lambda(run, MHAS_SMALLEST, 1e-6, &result[R_LAMBDA_MIN].real, error));
+  MHAS_TRY(icl_lambda(run, MHAS_SMALLEST, ICL_LAMBDA_TOLERANCE, &result[R_LAMBDA_MIN].real, error));
   if (run->values[P_DENSE_SPECTRUM].integer != 0) {
     MHAS_TRY(icl_dense_spectrum(run, &result[R_LAMBDA_MIN_DENSE].real, error));
   }

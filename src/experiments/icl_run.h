@@ -17,7 +17,7 @@ typedef struct icl_state {
   int64_t origin, escape_step; /* -1: not yet, never */
   double loss_saddle, lambda_saddle, curvature, curvature_bound;
   /* plateaus */
-  int64_t plateaus, plateau_from; /* plateau_from: -1 off a plateau */
+  int64_t plateaus, plateau_from;        /* plateau_from: -1 off a plateau */
   double plateau_gradient, plateau_loss; /* the least gradient on it, and the loss there */
   double plateau_found[ICL_PLATEAUS][3]; /* first and last step, plateau_loss */
 } icl_state;
@@ -60,6 +60,10 @@ void icl_draw_neurons(const icl *run, mhas_stream a_stream, mhas_stream w_stream
                       int64_t count); /* of the initial law, into theta */
 
 /* ---- icl_look.c ---- */
+
+/* Of lambda_min, relative to the largest |eigenvalue|: near a minimum eigenvalues crowd at 0, and no product tells them
+ * apart. */
+#define ICL_LAMBDA_TOLERANCE 1e-4
 
 /* Smallest or largest eigenvalue of the integral Hessian at theta, on the test tokens; NaN if none was found in the
  * number of products allowed. Forgets what the last step left in `test`. */
