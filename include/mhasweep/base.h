@@ -161,8 +161,7 @@ typedef enum mhas_stream {
   MHAS_STREAM_INIT_U = 136,
   MHAS_STREAM_INIT_W = 137,
   MHAS_STREAM_INIT_SIGN = 138,
-  MHAS_STREAM_EIGEN = 139, /* the first vector */
-  MHAS_STREAM_LEFT_OUT = 140,
+  MHAS_STREAM_LEFT_OUT = 139,
   /* of eigenvalues: the first vector, and those in place of what is used up */
   MHAS_STREAM_EIGEN_START = 144,
   MHAS_STREAM_EIGEN_RESTART = 145,

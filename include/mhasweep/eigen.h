@@ -42,6 +42,10 @@ typedef struct mhas_eigen {
 mhas_code mhas_eigen_ends(const mhas_eigen_problem *problem, mhas_end end, int count, mhas_eigen *found,
                           double *vectors, int64_t *products, mhas_error *error);
 
+/* All eigenvalues of a (n, n), symmetric and in memory, ascending, by LAPACK's DSYEV on a copy: 4/3 n^3 operations. The
+ * lower triangle is read. MHAS_NUMERIC if it is not finite. Not collective. */
+mhas_code mhas_symmetric_values(int64_t n, const double *a, double *values, mhas_error *error);
+
 /*
  * min sqrt(q^T K q) over q >= 0, sum q = 1, for K (n, n) symmetric and positive semi-definite: the distance of the
  * origin from the polytope whose corners have K as their Gram matrix, which is the margin of a hard support vector

@@ -73,6 +73,9 @@ mhas_code mhas_selfattention_create(const mhas_selfattention_shape *shape, mhas_
                                     const double *y, MPI_Comm comm, mhas_selfattention **model, mhas_error *error);
 void mhas_selfattention_destroy(mhas_selfattention *model); /* not collective; NULL is fine */
 
+/* Puts X (n, T, d), borrowed, in place of the samples it has. Not collective. */
+void mhas_selfattention_show(mhas_selfattention *model, const double *X);
+
 /* Phi (n), the same on all ranks. */
 mhas_code mhas_selfattention_outputs(mhas_selfattention *model, const double *theta, double *Phi, mhas_error *error);
 

@@ -15,7 +15,7 @@ typedef struct hessian {
 
 static mhas_code multiply_hessian(void *context, const double *x, double *y, mhas_error *error) {
   hessian *h = context;
-  (void)error;
+  MHAS_TRY(h->run->task->proceed(h->run->task->context, error));
   h->products++;
   icl_side_product(&h->run->test, x, y);
   return MHAS_OK;

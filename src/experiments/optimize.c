@@ -8,8 +8,10 @@
 #include "experiments/optimize.h"
 
 #include <float.h>
+#include <math.h>
 
 #include "experiments/all.h"
+#include "experiments/checks.h"
 #include "experiments/from_source.h"
 
 /* Words in the order of the enums of optimize.h. */
@@ -99,6 +101,8 @@ static const mhas_parameter parameters[P_COUNT] = {
                   "when the tangent kernel, margins and what follows from them are computed"},
     [P_TARGET_LOSS] = {"target_loss", MHAS_REAL, "1", "= 1 / max(steps, 2)", DBL_TRUE_MIN, 0.99, NULL,
                        "epsilon of realizability: the loss that theta_0 + lambda theta_star is to have"},
+    [P_ATTENTION_SAMPLES] = {"attention_samples", MHAS_INTEGER, "1", "16", 1, 1 << 30, NULL,
+                             "samples whose attention maps are stored (store: [attention])"},
 };
 
 static const mhas_result results[R_COUNT] = {
@@ -146,23 +150,35 @@ static const mhas_result results[R_COUNT] = {
                            "stability up to a factor e^c (derived; constant steps, key_dim: 0)"},
     [R_STABILITY_WORST] = {"stability_worst", MHAS_REAL, "1",
                            "the largest distance by (eta G / n) sum of the losses of the sample left out"},
+    [R_OUTPUT_DEVIATION] = {"output_deviation", MHAS_REAL, "1",
+                            "alpha T max_i |<xbar_i, utilde>|: what output_at_init is of the order of with random "
+                            "signs, and sqrt(H) times as large without (derived; init: one_step)"},
+    [R_SEPARABLE] = {"separable", MHAS_FLAG, "1",
+                     "margin is above rounding; else there is no theta_star, and what it takes is left out"},
     [R_MARGIN] = {"margin", MHAS_REAL, "1",
                   "margin gamma of the tangent features at theta_0, ||theta_star|| = 1: certified from below"},
     [R_MARGIN_UPPER] = {"margin_upper", MHAS_REAL, "1", "the same, certified from above"},
-    [R_MARGIN_U] = {"margin_u", MHAS_REAL, "1", "margin of U's tangent features alone"},
-    [R_MARGIN_W] = {"margin_w", MHAS_REAL, "1", "margin of W's tangent features alone"},
+    [R_MARGIN_U] = {"margin_u", MHAS_REAL, "1", "margin of U's tangent features alone, from below"},
+    [R_MARGIN_W] = {"margin_w", MHAS_REAL, "1", "margin of W's tangent features alone, from below"},
     [R_MARGIN_LINEAR] = {"margin_linear", MHAS_REAL, "1",
-                         "gamma_lin = zeta S sqrt(T / 2), closed form of margin_u (derived; data: dm1 without noise)"},
-    [R_MARGIN_ATTENTION] =
-        {"margin_attention", MHAS_REAL, "1",
-         "gamma_attn = alpha T zeta^2 (1 - zeta) S^4 / (2 sqrt(2 (M + 1))), closed form of the paper's "
-         "direction in W (derived; init: one_step)"},
+                         "gamma_lin = zeta S sqrt(T / 2): margin of the paper's direction in U, and margin_u, without "
+                         "noise (derived; data: dm1; init: zero, one_step)"},
+    [R_MARGIN_ATTENTION] = {"margin_attention", MHAS_REAL, "1",
+                            "gamma_attn = alpha T zeta^2 (1 - zeta) S^4 / (2 sqrt(2 (M + 1))): margin of the paper's "
+                            "direction in W without noise (derived; data: dm1; init: zero, one_step)"},
+    [R_MARGIN_W_CLOSED] = {"margin_w_closed", MHAS_REAL, "1",
+                           "closed form of margin_w without noise; margin is sqrt(margin_linear^2 + margin_w_closed^2) "
+                           "(derived; mixing: even, the irrelevant tokens a multiple of prototypes)"},
+    [R_DIRECTION_U] = {"direction_u", MHAS_REAL, "1",
+                       "margin of the paper's direction in U (data: dm1; init: one_step): margin_linear without noise"},
+    [R_DIRECTION_W] = {"direction_w", MHAS_REAL, "1",
+                       "margin of the paper's direction in W: margin_attention without noise"},
     [R_NTK_LEAST] = {"ntk_least", MHAS_REAL, "1", "smallest eigenvalue of the tangent kernel's Gram matrix at theta_0"},
-    [R_REALIZED_LOSS] = {"realized_loss", MHAS_REAL, "1",
-                         "loss at theta_0 + lambda theta_star; realizability says at most target_loss"},
+    [R_REALIZED] = {"realized", MHAS_FLAG, "1",
+                    "realized_loss is at most target_loss, as realizability says (derived)"},
+    [R_REALIZED_LOSS] = {"realized_loss", MHAS_REAL, "1", "loss at theta = theta_0 + D theta_star"},
     [R_REALIZED_DISTANCE] = {"realized_distance", MHAS_REAL, "1",
-                             "D = lambda = (2 B_Phi + log(1 / target_loss)) / gamma, with 1 more above where B_Phi is "
-                             "small"},
+                             "D = lambda = (B_Phi + max(B_Phi, 1) + log(1 / target_loss)) / margin (derived)"},
     [R_CONDITION_RATIO] = {"condition_ratio", MHAS_REAL, "1",
                            "kappa D^2 / 0.095 of the training theorem (derived): at most 1 where it applies"},
     [R_STEP_RATIO] = {"step_ratio", MHAS_REAL, "1",
@@ -170,10 +186,17 @@ static const mhas_result results[R_COUNT] = {
     [R_MARGIN_END] = {"margin_end", MHAS_REAL, "1", "margin at theta_K, from below (theory: ends)"},
     [R_MARGIN_END_UPPER] = {"margin_end_upper", MHAS_REAL, "1", "margin at theta_K, from above (theory: ends)"},
     [R_NTK_LEAST_END] = {"ntk_least_end", MHAS_REAL, "1", "ntk_least at theta_K (theory: ends)"},
+    [R_CONDITION_MEASURED] = {"condition_measured", MHAS_REAL, "1",
+                              "condition_ratio with curvature_ratio, as measured along the path, for kappa (derived)"},
     [R_TRAINING_RATIO] = {"training_ratio", MHAS_REAL, "1",
                           "mean_loss by 1.5 realized_loss + 0.875 D^2 / (eta K): the theorem says at most 1 (derived)"},
     [R_LOCAL_RATIO] = {"local_ratio", MHAS_REAL, "1",
-                       "the largest ||theta_k - theta_target|| by 2 D: the theorem says at most 1 (derived)"},
+                       "the largest ||theta_k - theta|| of a logged step by 2 D: the theorem says at most 1 (derived)"},
+    [R_CONCLUSIONS] =
+        {"conclusions", MHAS_FLAG, "1",
+         "monotone, training_ratio <= 1 and local_ratio <= 1, whether the theorem's conditions are met or "
+         "not"},
+    [R_LOCALITY] = {"locality", MHAS_REAL, "1", "distance margin / log K: of order 1 (derived)"},
     [R_GAP_BOUND] = {"gap_bound", MHAS_REAL, "1", "2 G stability: bounds the expected gap (derived)"},
     [R_GAP_BOUND_LOSSES] = {"gap_bound_losses", MHAS_REAL, "1",
                             "(2 eta G^2 / n) loss_sum: bounds it up to a factor e^c (derived)"},
@@ -196,6 +219,177 @@ static const mhas_curve curves[C_COUNT] = {
     [C_HEAD_SPREAD] = {"head_spread", "1", "spread of the heads, relative to their size"},
 };
 
+/* ---- sizes ------------------------------------------------------------------------ */
+
+/* Heads that start equal stay equal: their gradients are. W_K is drawn for each. */
+static bool heads_collapse(const mhas_value *values) {
+  const int64_t init = values[P_INIT].integer;
+  const bool equal = init == OPTIMIZE_ZERO || (init == OPTIMIZE_ONE_STEP && values[P_RANDOM_SIGNS].integer == 0);
+  return values[P_COLLAPSE].integer != 0 && values[P_KEY_DIM].integer == 0 && equal;
+}
+
+mhas_selfattention_shape mhas_optimize_shape(const mhas_value *values, int64_t samples) {
+  const int64_t H = values[P_HEADS].integer;
+  const bool once = heads_collapse(values);
+  return (mhas_selfattention_shape){.samples = samples,
+                                    .tokens = values[P_TOKENS].integer,
+                                    .dim = values[P_DIM].integer,
+                                    .heads = once ? 1 : H,
+                                    .copies = once ? H : 1,
+                                    .key_dim = values[P_KEY_DIM].integer};
+}
+
+int64_t mhas_optimize_relevant(const mhas_value *values) {
+  const int64_t relevant = llround(values[P_RELEVANT].real * (double)values[P_TOKENS].integer);
+  return relevant > 1 ? relevant : 1;
+}
+
+double mhas_optimize_step_size(const mhas_value *values) {
+  const double eta = values[P_STEP_SIZE].real;
+  return values[P_STEP_RULE].integer == OPTIMIZE_SQRT_HEADS ? eta * sqrt((double)values[P_HEADS].integer) : eta;
+}
+
+/* Of log_points entries, number i = 1, 2 ... is after step K^(i / log_points), rounded, and not before step i. */
+static int64_t logged_step(const mhas_value *values, int64_t i) {
+  const double K = (double)values[P_STEPS].integer;
+  const int64_t step = llround(pow(K, (double)i / (double)values[P_LOG_POINTS].integer));
+  return step > i ? step : i;
+}
+
+bool mhas_optimize_is_logged(const mhas_value *values, int64_t step) {
+  const int64_t K = values[P_STEPS].integer;
+  const int64_t every = values[P_LOG_EVERY].integer;
+  const int64_t points = values[P_LOG_POINTS].integer;
+  if (step == 0 || step == K || (every > 0 && step % every == 0)) {
+    return true;
+  }
+  if (every > 0) {
+    return false;
+  }
+  int64_t low = 0; /* logged steps do not descend: the last number whose step is not beyond this one */
+  int64_t high = points < step ? points : step;
+  while (low < high) {
+    const int64_t middle = low + (high - low + 1) / 2;
+    if (logged_step(values, middle) <= step) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low > 0 && logged_step(values, low) == step;
+}
+
+int64_t mhas_optimize_records(const mhas_value *values) {
+  const int64_t K = values[P_STEPS].integer;
+  const int64_t every = values[P_LOG_EVERY].integer;
+  if (every > 0) {
+    return 1 + K / every + (K % every != 0);
+  }
+  return 1 + (values[P_LOG_POINTS].integer < K ? values[P_LOG_POINTS].integer : K);
+}
+
+int64_t mhas_optimize_left_out(const mhas_value *values) {
+  const int64_t wanted = values[P_STABILITY_SAMPLES].integer;
+  return wanted < values[P_SAMPLES].integer ? wanted : values[P_SAMPLES].integer;
+}
+
+/* ---- checks and costs ---------------------------------------------------------------- */
+
+static mhas_code check_planted_init(const mhas_value *values, mhas_error *error) {
+  const int64_t H = values[P_HEADS].integer;
+  const int64_t planted = values[P_PLANTED_HEADS].integer;
+  if (values[P_DATA].integer >= OPTIMIZE_PATCHES) {
+    return mhas_fail(error, MHAS_USAGE, "init: planted needs data that something is planted in: dm1 or planted");
+  }
+  if (values[P_KEY_DIM].integer > 0) {
+    return mhas_fail(error, MHAS_USAGE, "init: planted is for W as a matrix of its own: key_dim: 0");
+  }
+  if (values[P_DATA].integer == OPTIMIZE_PLANTED && H % planted != 0) {
+    return mhas_fail(error, MHAS_USAGE,
+                     "init: planted, and heads = %lld is no multiple of planted_heads = %lld: the model cannot be the "
+                     "planted one",
+                     (long long)H, (long long)planted);
+  }
+  return MHAS_OK;
+}
+
+static mhas_code check(const mhas_value *values, mhas_error *error) {
+  const mhas_selfattention_shape shape = mhas_optimize_shape(values, values[P_SAMPLES].integer);
+  const double T = (double)shape.tokens;
+  const double d = (double)shape.dim;
+  const int64_t M = values[P_PROTOTYPES].integer;
+  if (mhas_selfattention_check(&shape, error) != MHAS_OK) {
+    return mhas_as_usage(error);
+  }
+  MHAS_TRY(mhas_check_numbers("samples", (double)shape.samples * T * d, error));
+  MHAS_TRY(mhas_check_numbers("test_samples", (double)values[P_TEST_SAMPLES].integer * T * d, error));
+  MHAS_TRY(
+      mhas_check_numbers("weights", (double)shape.heads * (T * d + d * fmax(d, 2.0 * (double)shape.key_dim)), error));
+  if (values[P_DATA].integer == OPTIMIZE_DM1 && 2 + M > shape.dim) {
+    return mhas_fail(error, MHAS_USAGE,
+                     "prototypes = %lld and two signals cannot be orthogonal in dim = %lld; dim has to be %lld or more",
+                     (long long)M, (long long)shape.dim, (long long)(M + 2));
+  }
+  if (values[P_INIT].integer == OPTIMIZE_INIT_PLANTED) {
+    MHAS_TRY(check_planted_init(values, error));
+  }
+  return mhas_optimize_check_files(values, error);
+}
+
+static bool asks_eigenvalues(const mhas_value *values) { return values[P_EIGENVALUES].integer != OPTIMIZE_NEVER; }
+
+/* Eigenvalues take some 100 products for each of three, blocks included. */
+static double eigen_flops(const mhas_value *values, const mhas_selfattention_shape *shape) {
+  const double times = values[P_EIGENVALUES].integer == OPTIMIZE_LOGGED ? (double)mhas_optimize_records(values)
+                       : asks_eigenvalues(values)                       ? 1.0
+                                                                        : 0.0;
+  return times * 300.0 * mhas_selfattention_hessian_flops(shape, shape->heads);
+}
+
+static double flops(const mhas_value *values) {
+  const mhas_selfattention_shape shape = mhas_optimize_shape(values, values[P_SAMPLES].integer);
+  const mhas_selfattention_shape tested = mhas_optimize_shape(values, values[P_TEST_SAMPLES].integer);
+  const double K = (double)values[P_STEPS].integer;
+  const double trainings = K + 1.0 + K * (double)mhas_optimize_left_out(values);
+  const double measured =
+      mhas_selfattention_outputs_flops(&tested, shape.heads) + mhas_selfattention_outputs_flops(&shape, shape.heads);
+  return trainings * mhas_selfattention_gradient_flops(&shape, shape.heads) +
+         (double)mhas_optimize_records(values) * measured + eigen_flops(values, &shape) +
+         mhas_optimize_theory_flops(values);
+}
+
+/* The samples are on all ranks, the heads are not. */
+static double bytes_of_rank(const mhas_value *values, int ranks) {
+  enum { LANCZOS_VECTORS = 45 };
+  const mhas_selfattention_shape shape = mhas_optimize_shape(values, values[P_SAMPLES].integer);
+  const mhas_selfattention_shape tested = mhas_optimize_shape(values, values[P_TEST_SAMPLES].integer);
+  const int used = shape.heads < ranks ? (int)shape.heads : ranks;
+  const double numbers = (double)mhas_selfattention_numbers(&shape, (shape.heads + used - 1) / used);
+  const double vectors =
+      3.0 + (mhas_optimize_left_out(values) > 0 ? 1.0 : 0.0) + (asks_eigenvalues(values) ? LANCZOS_VECTORS : 0.0);
+  const double sample = (double)shape.tokens * (double)shape.dim + (double)shape.tokens + 5.0;
+  const double head = 2.0 * (double)mhas_selfattention_numbers(&shape, 1);
+  return mhas_selfattention_bytes(&shape, asks_eigenvalues(values) ? MHAS_HESSIAN : MHAS_GRADIENT, used) +
+         (tested.samples > 0 ? mhas_selfattention_bytes(&tested, MHAS_OUTPUTS, used) : 0.0) +
+         sizeof(double) * (vectors * numbers + head + sample * ((double)shape.samples + (double)tested.samples)) +
+         mhas_optimize_theory_bytes(values, used);
+}
+
+static mhas_cost cost(const mhas_value *values) {
+  const mhas_selfattention_shape shape = mhas_optimize_shape(values, values[P_SAMPLES].integer);
+  return (mhas_cost){
+      .flops = flops(values),
+      .bytes = bytes_of_rank(values, 1),
+      .records = mhas_optimize_records(values),
+      .spectrum = 0,
+      .parameters = (double)shape.copies * (double)mhas_selfattention_numbers(&shape, shape.heads),
+  };
+}
+
+enum { RANKS_MOST = 256 }; /* of a point; there are never more than heads */
+
+static const mhas_searchable searchable = {.parameter = "samples"};
+
 const mhas_experiment mhas_experiment_optimize = {
     .name = "optimize",
     .title = "gradient descent on multi-head self-attention, against the theory of its optimization",
@@ -211,4 +405,12 @@ const mhas_experiment mhas_experiment_optimize = {
     .result_count = R_COUNT,
     .curves = curves,
     .curve_count = C_COUNT,
+    .check = check,
+    .inspect = mhas_optimize_inspect_files,
+    .cost = cost,
+    .arrays = mhas_optimize_arrays,
+    .run = mhas_optimize_run,
+    .max_ranks = RANKS_MOST,
+    .team_bytes = bytes_of_rank,
+    .searchable = &searchable,
 };

@@ -50,6 +50,7 @@ enum {
   P_STABILITY_SAMPLES,
   P_THEORY,
   P_TARGET_LOSS,
+  P_ATTENTION_SAMPLES,
   P_COUNT
 };
 
@@ -58,7 +59,8 @@ enum { OPTIMIZE_MIX_RANDOM, OPTIMIZE_MIX_EVEN };                                
 enum { OPTIMIZE_ZERO, OPTIMIZE_ONE_STEP, OPTIMIZE_GAUSSIAN, OPTIMIZE_INIT_PLANTED };   /* of P_INIT */
 enum { OPTIMIZE_CONSTANT, OPTIMIZE_SQRT_HEADS, OPTIMIZE_NORMALISED, OPTIMIZE_POLYAK }; /* of P_STEP_RULE */
 enum { OPTIMIZE_NEVER, OPTIMIZE_AT_END, OPTIMIZE_LOGGED };                             /* of P_EIGENVALUES */
-enum { OPTIMIZE_NO_THEORY, OPTIMIZE_THEORY_INIT, OPTIMIZE_THEORY_ENDS };               /* of P_THEORY */
+#define OPTIMIZE_DIVERGED 1e6                                            /* a training loss that is no loss any more */
+enum { OPTIMIZE_NO_THEORY, OPTIMIZE_THEORY_INIT, OPTIMIZE_THEORY_ENDS }; /* of P_THEORY */
 
 enum {
   /* by the run */
@@ -91,13 +93,19 @@ enum {
   R_STABILITY_BOUND,
   R_STABILITY_WORST,
   /* by the theory at theta_0 */
+  R_OUTPUT_DEVIATION,
+  R_SEPARABLE,
   R_MARGIN,
   R_MARGIN_UPPER,
   R_MARGIN_U,
   R_MARGIN_W,
   R_MARGIN_LINEAR,
   R_MARGIN_ATTENTION,
+  R_MARGIN_W_CLOSED,
+  R_DIRECTION_U,
+  R_DIRECTION_W,
   R_NTK_LEAST,
+  R_REALIZED,
   R_REALIZED_LOSS,
   R_REALIZED_DISTANCE,
   R_CONDITION_RATIO,
@@ -106,8 +114,11 @@ enum {
   R_MARGIN_END,
   R_MARGIN_END_UPPER,
   R_NTK_LEAST_END,
+  R_CONDITION_MEASURED,
   R_TRAINING_RATIO,
   R_LOCAL_RATIO,
+  R_CONCLUSIONS,
+  R_LOCALITY,
   R_GAP_BOUND,
   R_GAP_BOUND_LOSSES,
   R_COUNT
@@ -188,8 +199,7 @@ typedef struct mhas_maker {
 
 mhas_code mhas_labelled_make(const mhas_maker *maker, mhas_set set, int64_t samples, mhas_labelled *made,
                              mhas_error *error);
-/* Its parts: X and y (and relevant) of all samples of a set whose arrays are there. */
-void mhas_mixture_samples(const mhas_maker *maker, mhas_set set, mhas_labelled *made);
+/* Its parts: X and the clean labels of a set whose arrays are there. */
 mhas_code mhas_planted_samples(const mhas_maker *maker, mhas_set set, mhas_labelled *made, mhas_error *error);
 mhas_code mhas_file_samples(const mhas_maker *maker, mhas_set set, mhas_labelled *made, mhas_error *error);
 
@@ -240,24 +250,25 @@ typedef struct optimize {
   double *Phi, *Phi_test;            /* (n), (test_samples): outputs at theta */
   double *own_loss;                  /* (n): sum_{k < step} of each sample's loss; NULL unless stability is asked for */
   double *left;                      /* (numbers): theta of the leave-one-out training at work; NULL likewise */
+  double *head;                      /* (2, numbers of one head): scratch */
   double *target;                    /* (numbers) or NULL: theta_(eps); the theory allocates it, the run frees it */
   optimize_progress progress;
 } optimize;
 
 /* ||a - b||, or ||a|| with b NULL, of all heads and copies. Collective over the task's team. */
 mhas_code mhas_optimize_norm(const optimize *run, const double *a, const double *b, double *norm, mhas_error *error);
-/* Sum or largest over the team of `count` <= 8 numbers, in place, in the order of the ranks. Collective. */
-mhas_code mhas_optimize_sum(const optimize *run, double *values, int count, mhas_error *error);
-mhas_code mhas_optimize_most(const optimize *run, double *values, int count, mhas_error *error);
+/* Sum or largest over the team of `count` numbers, in place, in the order of the ranks. Collective. */
+mhas_code mhas_optimize_sum(const optimize *run, double *values, int64_t count, mhas_error *error);
+mhas_code mhas_optimize_most(const optimize *run, double *values, int64_t count, mhas_error *error);
 MPI_Comm mhas_optimize_comm(const mhas_task *task); /* MPI_COMM_NULL without a team */
 
 /* theta_0 into run->theta0; draws fresh samples where it needs them. */
 mhas_code mhas_optimize_initialise(optimize *run, mhas_error *error);
-/* The largest |alpha_h| is init_scale; of head h, counted over all ranks. */
+/* The sign of the step of a head, counted over all ranks (init: one_step). */
 double mhas_optimize_sign(const mhas_task *task, int64_t head);
 
-/* Measures theta = theta_step, whose gradient and Phi are there: an entry of the curves, and after the last step the
- * results. Collective. */
+/* Measures theta = theta_step, whose gradient and Phi are there: an entry of the curves, and after the last step most
+ * results. Nothing but the flops of progress is changed if it fails. Collective. */
 mhas_code mhas_optimize_measure(optimize *run, mhas_error *error);
 
 /* The outermost eigenvalues of the Hessian at theta. Collective. */
@@ -277,7 +288,9 @@ mhas_code mhas_optimize_check_loss(const optimize *run, int64_t step, double los
 
 /* Trainings without one sample each, and their distances from run->theta. Collective. */
 mhas_code mhas_optimize_stability(optimize *run, mhas_error *error);
-/* Arrays that are stored, on member 0. Collective. */
+/* Arrays that are stored, of all heads: what there will be; handing them over on member 0, which is collective. */
+int64_t mhas_optimize_maps(const mhas_value *values); /* samples whose attention is stored */
+int mhas_optimize_arrays(const mhas_value *values, unsigned flags, mhas_array *arrays);
 mhas_code mhas_optimize_keep(optimize *run, mhas_error *error);
 
 /* A mhas_experiment.run. */

@@ -8,6 +8,7 @@ static const mhas_experiment *const experiments[] = {
     &mhas_experiment_probe,
     &mhas_experiment_memorize,
     &mhas_experiment_assumptions,
+    &mhas_experiment_optimize,
     &mhas_experiment_icl,
 };
 

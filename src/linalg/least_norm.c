@@ -168,7 +168,7 @@ static mhas_code find(polytope *p, double tolerance, mhas_margin *margin, mhas_e
     p->q[0] = 1.0; /* all corners are the origin, and Kq is zero */
   }
   margin->upper = sqrt(p->square);
-  margin->lower = margin->upper > 0.0 ? fmax(0.0, p->Kq[nearest(p)] / margin->upper) : 0.0;
+  margin->lower = margin->upper > 0.0 ? fmin(fmax(0.0, p->Kq[nearest(p)] / margin->upper), margin->upper) : 0.0;
   const double gap = margin->upper - margin->lower;
   if (!(gap <= tolerance * margin->upper || gap <= sqrt(rounding(p)))) {
     return mhas_fail(error, MHAS_NUMERIC,

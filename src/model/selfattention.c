@@ -183,12 +183,16 @@ static mhas_code prepare(mhas_selfattention *m, mhas_error *error) {
   m->loops = mhas_columns_double(mhas_lanes_level());
   m->to_S = product_of(false, TURNED, T, T, d, m->block * T, T, m->columns);
   m->to_N = product_of(false, AS_IS, T, d, T, m->columns, d, m->heads * d);
-  MHAS_TRY(allocate(m, error));
+  return allocate(m, error);
+}
+
+void mhas_selfattention_show(mhas_selfattention *model, const double *X) {
   const lanes_double *lanes = mhas_lanes_double(mhas_lanes_level());
-  for (int64_t i = 0; i < m->shape.samples; i++) {
-    lanes->turn(T, d, m->X + i * T * d, m->XT + i * T * d);
+  const int64_t numbers = model->shape.tokens * model->shape.dim;
+  model->X = X;
+  for (int64_t i = 0; i < model->shape.samples; i++) {
+    lanes->turn(model->shape.tokens, model->shape.dim, X + i * numbers, model->XT + i * numbers);
   }
-  return MHAS_OK;
 }
 
 mhas_code mhas_selfattention_create(const mhas_selfattention_shape *shape, mhas_selfattention_use use, const double *X,
@@ -199,13 +203,13 @@ mhas_code mhas_selfattention_create(const mhas_selfattention_shape *shape, mhas_
   m->shape = *shape;
   m->use = use;
   m->comm = comm;
-  m->X = X;
   m->y = y;
   const mhas_code code = prepare(m, error);
   if (code != MHAS_OK) {
     mhas_selfattention_destroy(m);
     return code;
   }
+  mhas_selfattention_show(m, X);
   *model = m;
   return MHAS_OK;
 }

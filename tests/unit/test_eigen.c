@@ -274,6 +274,22 @@ static void a_product_that_fails_is_passed_on(void **state) {
   }
 }
 
+static void all_values_of_a_matrix_in_memory_are_found(void **state) {
+  (void)state;
+  double values[60];
+  double found[60];
+  for (int i = 0; i < 60; i++) {
+    values[i] = i < 20 ? -1.0 : i < 40 ? 0.0 : (double)i;
+  }
+  dense m = with_values(60, values);
+  assert_int_equal(mhas_symmetric_values(60, m.a, found, &error), MHAS_OK);
+  assert_all_close(found, values, 60, 1e-12);
+  m.a[7 * 60 + 3] = NAN;
+  assert_int_equal(mhas_symmetric_values(60, m.a, found, &error), MHAS_NUMERIC);
+  assert_int_equal(mhas_symmetric_values((int64_t)1 << 31, m.a, found, &error), MHAS_LIMIT);
+  free(m.a);
+}
+
 static void more_values_than_rows_are_refused(void **state) {
   (void)state;
   mhas_eigen found[4];
@@ -297,6 +313,7 @@ int main(void) {
       cmocka_unit_test(too_few_products_are_told),
       cmocka_unit_test(a_product_that_is_not_finite_ends_the_search),
       cmocka_unit_test(a_product_that_fails_is_passed_on),
+      cmocka_unit_test(all_values_of_a_matrix_in_memory_are_found),
       cmocka_unit_test(more_values_than_rows_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "close.h"
+#include "data/optimize/margins.h"
 #include "mhasweep/eigen.h"
 
 static mhas_error error;
@@ -131,6 +132,16 @@ static void clouds_have_margins_with_certificates(void **state) {
   }
 }
 
+static void tangent_features_have_the_margins_of_an_independent_method(void **state) {
+  (void)state;
+  for (int c = 0; c < MARGIN_CASES; c++) {
+    mhas_margin margin;
+    assert_int_equal(mhas_least_norm(MARGIN_N, margin_gram[c], 1e-10, NULL, &margin, &error), MHAS_OK);
+    assert_close(margin.upper / margin_expected[c], 1.0, 1e-9);
+    assert_close(margin.lower / margin_expected[c], 1.0, 1e-9);
+  }
+}
+
 static void the_scale_does_not_matter(void **state) {
   (void)state;
   double F[12 * 6];
@@ -172,6 +183,7 @@ int main(void) {
       cmocka_unit_test(the_origin_inside_leaves_no_margin),
       cmocka_unit_test(copies_and_points_further_out_change_nothing),
       cmocka_unit_test(clouds_have_margins_with_certificates),
+      cmocka_unit_test(tangent_features_have_the_margins_of_an_independent_method),
       cmocka_unit_test(the_scale_does_not_matter),
       cmocka_unit_test(what_is_no_gram_matrix_is_refused),
   };
