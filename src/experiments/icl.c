@@ -88,6 +88,9 @@ static const mhas_parameter parameters[P_COUNT] = {
                    "most perturb_gradient; periodic: every perturb_every steps; once: at perturb_first"},
     [P_PERTURB_FIRST] = {"perturb_first", MHAS_INTEGER, "1", "0", 0, 1LL << 40, NULL,
                          "no jump before so many steps; an escape without jumps is counted from here"},
+    [P_SETTLE] = {"settle", MHAS_FLAG, "1", "true", 0, 1, NULL,
+                  "task: symmetric: what the neurons come to see of x_d, by rounding, is taken away until "
+                  "perturb_first, so that they settle on the saddle"},
     [P_PERTURB_GRADIENT] = {"perturb_gradient", MHAS_REAL, "1", "0.01", 0, 1e12, NULL,
                             "trigger: gradient: where the norm of the velocity in L2(mu) is at most this"},
     [P_PERTURB_DECREASE] = {"perturb_decrease", MHAS_REAL, "1", "0.0", 0, 1e12, NULL,

@@ -165,6 +165,20 @@ static double differentiate(icl *run) {
   return loss;
 }
 
+/* Neurons do not see x_d yet. Exact arithmetic would keep that up by itself. */
+static void settle(icl *run) {
+  const mhas_value *values = run->values;
+  const int64_t d = run->test.d;
+  double *w = run->theta + run->test.M * run->k;
+  if (values[P_TASK].integer != TASK_SYMMETRIC || values[P_SETTLE].integer == 0 ||
+      run->state.step >= values[P_PERTURB_FIRST].integer) {
+    return;
+  }
+  for (int64_t i = 0; i < run->test.M; i++) {
+    w[i * d + run->teacher.dim - 1] = 0.0;
+  }
+}
+
 static mhas_code take_step(icl *run, mhas_error *error) {
   icl_state *s = &run->state;
   MHAS_TRY(icl_jump_if_due(run, error));
@@ -187,6 +201,7 @@ static mhas_code take_step(icl *run, mhas_error *error) {
   }
   cblas_daxpy((int)run->numbers, -run->values[P_STEP_SIZE].real, run->g, 1, run->theta, 1);
   icl_redraw(run);
+  settle(run);
   s->step++;
   s->flops += icl_step_flops(run->values);
   return MHAS_OK;
