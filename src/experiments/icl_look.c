@@ -105,8 +105,8 @@ mhas_code icl_record(icl *run, mhas_error *error) {
   MHAS_TRY(icl_look(run, &look, error));
   const double norm = icl_velocity_norm(run, run->g);
   if (!isfinite(test->loss_attention) || !isfinite(norm)) {
-    return mhas_fail(error, MHAS_NUMERIC, "diverged at step %lld: loss %g, gradient %g", (long long)s->step,
-                     test->loss_attention, norm);
+    const bool loss = !isfinite(test->loss_attention);
+    return icl_diverged(run, s->step, loss ? "loss" : "the gradient", loss ? test->loss_attention : norm, error);
   }
   run->losses[s->records] = test->loss;
   run->gaps[s->records] = run->has_attention ? mhas_joint_gap(&test->moments, run->W) : 0.0;

@@ -87,7 +87,7 @@ static mhas_code begin(icl *run, mhas_error *error) {
 /* ---- a step -------------------------------------------------------------------- */
 
 /* Says also why, where the start told so. */
-static mhas_code diverged(const icl *run, const char *what, double value, mhas_error *error) {
+mhas_code icl_diverged(const icl *run, int64_t step, const char *what, double value, mhas_error *error) {
   const icl_state *s = &run->state;
   const char *word = isnan(value) ? "nan" : "infinite";
   if (s->stiffness > 2.0) {
@@ -95,8 +95,7 @@ static mhas_code diverged(const icl *run, const char *what, double value, mhas_e
                      "diverged at step %" PRId64
                      ": %s is %s; the start is stiff (step_size x largest curvature = %.3g, "
                      "above 2): take a smaller step_size (%g) or a larger init_scale (%g)",
-                     s->step + 1, what, word, s->stiffness, run->values[P_STEP_SIZE].real,
-                     run->values[P_INIT_SCALE].real);
+                     step, what, word, s->stiffness, run->values[P_STEP_SIZE].real, run->values[P_INIT_SCALE].real);
   }
   return mhas_fail(error, MHAS_NUMERIC, "diverged at step %" PRId64 ": %s is %s (step_size %g)", s->step + 1, what,
                    word, run->values[P_STEP_SIZE].real);
@@ -186,7 +185,7 @@ static mhas_code take_step(icl *run, mhas_error *error) {
     draw_tokens(run);
   }
   if (icl_side_forward(run->train, run->theta, error) != MHAS_OK) {
-    return diverged(run, "the MLP's output", NAN, error);
+    return icl_diverged(run, s->step + 1, "the MLP's output", NAN, error);
   }
   if (run->has_attention) {
     MHAS_TRY(train_attention(run, error));
@@ -194,7 +193,8 @@ static mhas_code take_step(icl *run, mhas_error *error) {
   const double loss = differentiate(run);
   const double norm = icl_velocity_norm(run, run->g);
   if (!isfinite(loss) || !isfinite(norm)) {
-    return diverged(run, isfinite(loss) ? "the gradient" : "loss", isfinite(loss) ? norm : loss, error);
+    return icl_diverged(run, s->step + 1, isfinite(loss) ? "the gradient" : "loss", isfinite(loss) ? norm : loss,
+                        error);
   }
   if (!run->samples_prompts) {
     icl_observe(run, s->step, loss, norm);

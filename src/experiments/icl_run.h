@@ -42,6 +42,11 @@ typedef struct icl {
   icl_state state;
 } icl;
 
+/* ---- icl_run.c ---- */
+
+/* MHAS_NUMERIC: "diverged at step k", and that the start was stiff if it was. */
+mhas_code icl_diverged(const icl *run, int64_t step, const char *what, double value, mhas_error *error);
+
 /* ---- icl_prompts.c ---- */
 
 /* The loss of the step's sampled prompts with attention W, q in train->q, and the gradient in W into g_W unless NULL.

@@ -106,7 +106,7 @@ static void training_lowers_the_loss_by_every_way_of_sampling(void **state) {
     point p = small(models[i % 2]);
     point_choose(&p, "sampling", samplings[i / 2]);
     point_set(&p, "step_size", 0.2);
-    point_set(&p, "steps", 600);
+    point_set(&p, "steps", 300);
     point_set(&p, "queries", 100);
     point_set(&p, "attention_step_size", i / 2 == 2 ? 0.05 : 1.0);
     point_set(&p, "attention_step_ratio", 20);
@@ -126,10 +126,9 @@ static void a_misspecified_model_ends_at_its_floor_and_never_below(void **state)
   point p = small("static");
   point_set(&p, "features", 2);
   point_set(&p, "true_features", 4);
-  point_set(&p, "neurons", 100);
-  point_set(&p, "step_size", 1.0);
-  point_set(&p, "steps", 6000);
-  point_set(&p, "log_every", 60);
+  point_set(&p, "step_size", 2.0);
+  point_set(&p, "steps", 2500);
+  point_set(&p, "log_every", 50);
   point_runs(&p);
   const double floor = point_real(&p, "loss_floor");
   assert_true(floor > 0.0);
@@ -148,10 +147,10 @@ static point at_saddle(const char *perturbation, double size) {
   point_choose(&p, "trigger", "once");
   point_choose(&p, "perturbation", perturbation);
   point_set(&p, "birth_death", 0);
-  point_set(&p, "perturb_first", 600);
+  point_set(&p, "perturb_first", 300);
   point_set(&p, "perturbation_size", size);
   point_set(&p, "step_size", 0.2);
-  point_set(&p, "steps", 900);
+  point_set(&p, "steps", 600);
   point_set(&p, "log_every", 100);
   return p;
 }
@@ -179,13 +178,13 @@ static void escapes_from_the_symmetric_saddle_take_the_steps_that_its_curvature_
 static void without_noise_the_saddle_is_not_left_until_rounding_does_it(void **state) {
   (void)state;
   point p = at_saddle("none", 1.0);
-  point_set(&p, "steps", 650);
+  point_set(&p, "steps", 350);
   point_runs(&p);
   assert_int_equal(point_integer(&p, "escape_step"), -1);
   assert_int_equal(point_integer(&p, "rank_cross"), 1);
   assert_int_equal(point_integer(&p, "success"), 0);
   assert_true(point_real(&p, "loss") > point_real(&p, "lowest_rung"));
-  point_set(&p, "steps", 2000);
+  point_set(&p, "steps", 1200);
   point_runs(&p);
   const double decades = (double)point_integer(&p, "escape_step") / point_real(&p, "escape_slope");
   assert_true(decades > 12.0 && decades < 25.0); /* from some eps = 1e-16 and less */
@@ -276,7 +275,7 @@ static void prompts_of_finite_length_cost_what_the_closed_form_says(void **state
   point p = small("static");
   point_set(&p, "step_size", 0.1);
   point_set(&p, "finite_tokens", 20);
-  point_set(&p, "finite_draws", 4000);
+  point_set(&p, "finite_draws", 1500);
   point_runs(&p);
   const double closed = point_real(&p, "loss_finite");
   const double limit = point_real(&p, "loss");
@@ -292,7 +291,7 @@ static void new_tasks_within_the_features_are_learned_and_others_up_to_their_pro
   (void)state;
   point p = small("static");
   point_set(&p, "step_size", 0.5);
-  point_set(&p, "steps", 1500);
+  point_set(&p, "steps", 600);
   point_set(&p, "task_shift", 0);
   point_runs(&p);
   assert_true(point_real(&p, "projection_error") < 1e-12);
@@ -431,7 +430,7 @@ static void more_birth_and_death_leaves_a_larger_loss(void **state) {
     point_choose(&p, "perturbation", "none");
     point_set(&p, "birth_death", 0.002 * pow(10.0, i - 1));
     point_set(&p, "step_size", 0.5);
-    point_set(&p, "steps", 2000);
+    point_set(&p, "steps", 600);
     point_runs(&p);
     loss[i] = point_real(&p, "loss_stationary");
     point_free(&p);
@@ -558,15 +557,17 @@ static void an_interrupted_run_goes_on_with_the_same_bits(void **state) {
     point p = small(models[i % 3]);
     point_choose(&p, "sampling", samplings[i / 3]);
     point_choose(&p, "trigger", "periodic");
+    point_set(&p, "neurons", 10);
+    point_set(&p, "tokens", 30);
     point_set(&p, "perturb_every", 15);
     point_set(&p, "birth_death", 1.0);
     point_set(&p, "step_size", 0.02);
     point_set(&p, "attention_step_size", 0.05);
     point_set(&p, "steps", 1);
     point_runs(&p);
-    const int64_t asked = p.calls; /* what one step and all around it ask */
-    point_set(&p, "steps", 120);
-    assert_same_with_stops(&p, asked + 30);
+    const int64_t asked = p.calls; /* by one step and all around it, mostly by eigenvalues */
+    point_set(&p, "steps", 400);
+    assert_same_with_stops(&p, asked + 150);
     point_free(&p);
   }
 }
@@ -642,8 +643,9 @@ static void a_store_that_breaks_breaks_the_run(void **state) {
 static void too_large_a_point_says_that_memory_is_short(void **state) {
   (void)state;
   point p = small("static");
-  point_set(&p, "neurons", 1 << 20);
-  point_set(&p, "tokens", 1 << 22);
+  point_set(&p, "steps", 5e11);
+  point_set(&p, "log_every", 1);
+  p.store = 0;
   assert_int_equal(point_run(&p), MHAS_NO_MEMORY);
   point_free(&p);
 }
