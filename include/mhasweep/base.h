@@ -171,7 +171,24 @@ typedef enum mhas_stream {
   MHAS_STREAM_TOKEN_HEAD = 148,
   MHAS_STREAM_TOKEN_LABEL = 149,
   MHAS_STREAM_TOKEN_FLIP = 150,
-  MHAS_STREAM_TOKEN_WEIGHT = 151
+  MHAS_STREAM_TOKEN_WEIGHT = 151,
+  /* of in-context learning: */
+  MHAS_STREAM_ICL_TOKENS = 160,      /* of the steps */
+  MHAS_STREAM_ICL_TEST_TOKENS = 161, /* those that losses are evaluated on */
+  MHAS_STREAM_ICL_NEW_TOKENS = 162,  /* those of new tasks */
+  MHAS_STREAM_ICL_TASKS = 163,       /* v of each prompt */
+  MHAS_STREAM_ICL_TEACHER_A = 164,
+  MHAS_STREAM_ICL_TEACHER_W = 165,
+  MHAS_STREAM_ICL_A = 166,
+  MHAS_STREAM_ICL_W = 167,
+  MHAS_STREAM_ICL_BIRTH = 168, /* which neurons are redrawn, and what they become */
+  MHAS_STREAM_ICL_BIRTH_A = 169,
+  MHAS_STREAM_ICL_BIRTH_W = 170,
+  MHAS_STREAM_ICL_NOISE = 171, /* of perturbations */
+  MHAS_STREAM_ICL_NEW_A = 172, /* new tasks */
+  MHAS_STREAM_ICL_NEW_W = 173,
+  MHAS_STREAM_ICL_NEW_MIX = 174,
+  MHAS_STREAM_ICL_PROMPTS = 175 /* the prompts of loss_finite_sampled */
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit

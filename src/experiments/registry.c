@@ -11,6 +11,7 @@ static const mhas_experiment *const experiments[] = {
     &mhas_experiment_optimize,
     &mhas_experiment_select,
     &mhas_experiment_overfit,
+    &mhas_experiment_icl,
 };
 
 const mhas_experiment *const *mhas_experiments(int *count) {

@@ -373,6 +373,66 @@ static void NAME(product)(bool a_turned, bool b_turned, int64_t m, int64_t n, in
   (m, first, n, k, alpha, a, a_row, a_step, b, b_turned ? ldb : 1, b_turned ? 1 : ldb, beta, c, ldc);
 }
 
+/* ---- neurons ---- */
+
+static void NAME(sigmoid)(int64_t n, NUMBER *z) {
+  for (int64_t i = 0; i < n; i++) {
+    const NUMBER e = NAME(exp_negative)(z[i] < 0 ? z[i] : -z[i]);
+    const NUMBER share = 1 / (1 + e);
+    z[i] = z[i] < 0 ? e * share : share;
+  }
+}
+
+static void NAME(sigmoid_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
+  for (int64_t i = 0; i < n; i++) {
+    p[i] *= s[i] * (1 - s[i]);
+  }
+}
+
+/* Near 0 by a minimax approximation (Cephes), where 1 - exp(-2 z) would lose digits. */
+static inline NUMBER NAME(tanh_small)(NUMBER z) {
+  const NUMBER zz = z * z;
+#if LANES_FLOAT
+  const float p =
+      (((-5.70498872745e-3F * zz + 2.06390887954e-2F) * zz - 5.37397155531e-2F) * zz + 1.33314422036e-1F) * zz -
+      3.33332819422e-1F;
+  return z + z * (zz * p);
+#else
+  const double p = (-9.64399179425052238628e-1 * zz - 9.92877231001918586564e1) * zz - 1.61468768441708447952e3;
+  const double q = ((zz + 1.12811678491632931402e2) * zz + 2.23548839060100448583e3) * zz + 4.84406305325125486048e3;
+  return z + z * (zz * (p / q));
+#endif
+}
+
+static void NAME(tanh)(int64_t n, NUMBER *z) {
+  for (int64_t i = 0; i < n; i++) {
+    const NUMBER size = z[i] < 0 ? -z[i] : z[i];
+    const NUMBER e = NAME(exp_negative)(-2 * size);
+    const NUMBER far = (1 - e) / (1 + e);
+    const NUMBER near = NAME(tanh_small)(z[i]);
+    const NUMBER signed_far = z[i] < 0 ? -far : far;
+    z[i] = size < (NUMBER)0.625 ? near : signed_far;
+  }
+}
+
+static void NAME(tanh_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
+  for (int64_t i = 0; i < n; i++) {
+    p[i] *= 1 - s[i] * s[i];
+  }
+}
+
+static void NAME(relu)(int64_t n, NUMBER *z) {
+  for (int64_t i = 0; i < n; i++) {
+    z[i] = z[i] < 0 ? 0 : z[i]; /* NaN stays */
+  }
+}
+
+static void NAME(relu_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
+  for (int64_t i = 0; i < n; i++) {
+    p[i] = s[i] > 0 ? p[i] : 0;
+  }
+}
+
 const TABLE_TYPE NAME(mhas_lanes) = {
     .turn = NAME(turn),
     .softmax = NAME(softmax),
@@ -382,6 +442,8 @@ const TABLE_TYPE NAME(mhas_lanes) = {
     .add = NAME(add),
     .adam = NAME(adam),
     .product = NAME(product),
+    .neuron = {NAME(sigmoid), NAME(tanh), NAME(relu)},
+    .slope = {NAME(sigmoid_slope), NAME(tanh_slope), NAME(relu_slope)},
 };
 
 #undef NUMBER
