@@ -66,6 +66,11 @@ int64_t mhas_store_spectrum_capacity(const mhas_store *store);
 /* These rows are about to be run here: status running, one more attempt. */
 mhas_code mhas_store_begin(mhas_store *store, const int64_t *rows, int64_t count, mhas_error *error);
 
+/* What the file says of these rows just now, also of those that other ranks write; may be behind on a network file
+ * system, never ahead. */
+mhas_code mhas_store_statuses(mhas_store *store, const int64_t *rows, int64_t count, uint8_t *statuses,
+                              mhas_error *error);
+
 /* How the run of one row ended. */
 typedef struct mhas_outcome {
   mhas_status status; /* done, failed, or pending again (given up) */
@@ -80,6 +85,9 @@ typedef struct mhas_outcome {
 mhas_code mhas_store_append(mhas_store *store, int64_t row_number, const mhas_row *row, const mhas_outcome *outcome,
                             mhas_error *error);
 mhas_code mhas_store_flush(mhas_store *store, mhas_error *error);
+
+/* Brings what this machine has of the file to the disk, as closing does: for who cannot close it. */
+mhas_code mhas_store_sync(const mhas_store *store, mhas_error *error);
 
 /* A mhas_row's `keep`: writes /stored/<row>/<name> at once. keep_context must point to a mhas_store_keep. */
 typedef struct mhas_store_keep {
