@@ -173,6 +173,8 @@ typedef struct mhas_run_options {
   const char *output_path; /* NULL: the sweep file's name with .h5 */
   const char *const *overrides;
   size_t override_count;
+  const char *const *reuse; /* older result files to take rows from */
+  size_t reuse_count;
   bool resume, retry_failed, quiet;
   bool static_teams; /* split off at the start, not made for each row that needs one */
   int64_t limit;     /* rows to run at most; < 0: all */

@@ -193,6 +193,7 @@ static mhas_code write_root(const creation *c, const mhas_provenance *provenance
       {"blas_core", provenance->blas_core},
       {"hdf5_version", hdf5_version},
       {"slurm_job_id", provenance->slurm_job_id},
+      {"reused_files", provenance->reused},
   };
   bool written = true;
   for (size_t i = 0; i < sizeof texts / sizeof *texts && written; i++) {

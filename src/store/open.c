@@ -103,3 +103,19 @@ mhas_code store_read_points(hid_t file, const char *path, int64_t *points, mhas_
   *points = (int64_t)status.shape[0];
   return MHAS_OK;
 }
+
+mhas_code store_read_length(hid_t file, const char *path, const char *scale, int64_t *length, mhas_error *error) {
+  *length = 0;
+  const htri_t there = H5Lexists(file, scale, H5P_DEFAULT);
+  if (there < 0) {
+    return store_hdf5_error(error, path, "the dimension %s cannot be looked for", scale);
+  }
+  if (there == 0) {
+    return MHAS_OK;
+  }
+  store_dataset dataset;
+  MHAS_TRY(store_open_dataset(file, path, scale, &dataset, error));
+  store_release(dataset.id);
+  *length = dataset.rank == 1 ? (int64_t)dataset.shape[0] : 0;
+  return MHAS_OK;
+}

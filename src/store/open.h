@@ -20,4 +20,7 @@ typedef struct store_dataset {
 } store_dataset;
 mhas_code store_open_dataset(hid_t file, const char *path, const char *name, store_dataset *dataset, mhas_error *error);
 
+/* The length of a second dimension, STORE_RECORD or STORE_K; 0 if the file does not have it. */
+mhas_code store_read_length(hid_t file, const char *path, const char *scale, int64_t *length, mhas_error *error);
+
 #endif

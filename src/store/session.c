@@ -83,30 +83,13 @@ static mhas_code create_buffers(mhas_store *store, mhas_error *error) {
   return MHAS_OK;
 }
 
-/* The lengths of the second dimensions as the file has them; 0 for those that it does not have. */
-static mhas_code read_length(const mhas_store *store, const char *scale, int64_t *length, mhas_error *error) {
-  *length = 0;
-  const htri_t there = H5Lexists(store->file, scale, H5P_DEFAULT);
-  if (there < 0) {
-    return store_hdf5_error(error, store->path, "the dimension %s cannot be looked for", scale);
-  }
-  if (there == 0) {
-    return MHAS_OK;
-  }
-  store_dataset dataset;
-  MHAS_TRY(store_open_dataset(store->file, store->path, scale, &dataset, error));
-  store_release(dataset.id);
-  *length = dataset.rank == 1 ? (int64_t)dataset.shape[0] : 0;
-  return MHAS_OK;
-}
-
 /* Everything but opening the file itself; not collective. */
 static mhas_code prepare(mhas_store *store, const mhas_sweep *sweep, mhas_error *error) {
   int64_t records = 0;
   int64_t singular_values = 0;
   MHAS_TRY(store_read_points(store->file, store->path, &store->points, error));
-  MHAS_TRY(read_length(store, STORE_RECORD, &records, error));
-  MHAS_TRY(read_length(store, STORE_K, &singular_values, error));
+  MHAS_TRY(store_read_length(store->file, store->path, STORE_RECORD, &records, error));
+  MHAS_TRY(store_read_length(store->file, store->path, STORE_K, &singular_values, error));
   MHAS_TRY(store_layout_create(sweep, records, singular_values, &store->layout, error));
   const size_t count = (size_t)store->layout.count;
   MHAS_TRY(mhas_alloc(&store->datasets, count, sizeof *store->datasets, "a list of variables", error));
