@@ -59,7 +59,8 @@ static bool set_fill(hid_t properties, const store_column *column) {
              : H5Pset_fill_value(properties, H5T_NATIVE_INT64, &integer) >= 0;
 }
 
-static bool write_words(hid_t dataset, const char *const *words) {
+/* *no_memory: that is why it failed. */
+static bool write_words(hid_t dataset, const char *const *words, bool *no_memory) {
   int8_t values[INT8_MAX];
   size_t count = 0;
   mhas_text meanings = {0};
@@ -70,16 +71,17 @@ static bool write_words(hid_t dataset, const char *const *words) {
   const bool written = !meanings.failed &&
                        store_write_numbers(dataset, "flag_values", H5T_STD_I8LE, H5T_NATIVE_INT8, count, values) &&
                        store_write_text(dataset, "flag_meanings", mhas_text_string(&meanings));
+  *no_memory = meanings.failed;
   mhas_text_free(&meanings);
   return written;
 }
 
-static bool write_attributes(hid_t dataset, const store_column *column) {
+static bool write_attributes(hid_t dataset, const store_column *column, bool *no_memory) {
   const int8_t is_axis = column->is_axis ? 1 : 0;
   const bool is_parameter = strcmp(column->role, STORE_ROLE_PARAMETER) == 0;
   return store_write_text(dataset, "units", column->unit) && store_write_text(dataset, "long_name", column->meaning) &&
          store_write_text(dataset, "role", column->role) &&
-         (column->words == NULL || write_words(dataset, column->words)) &&
+         (column->words == NULL || write_words(dataset, column->words, no_memory)) &&
          (!is_parameter || store_write_numbers(dataset, "is_axis", H5T_STD_I8LE, H5T_NATIVE_INT8, 1, &is_axis)) &&
          /* Parameters are seldom missing: they get a _FillValue only then, and stay integers in xarray. */
          (!column->starts_missing || is_parameter || store_write_fill_value(dataset, column->kind));
@@ -99,9 +101,12 @@ static mhas_code create_column(const creation *c, const store_column *column, mh
     dataset = H5Dcreate2(c->file, column->name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
   }
   mhas_code code = MHAS_OK;
-  if (dataset < 0 || !write_attributes(dataset, column) || H5DSattach_scale(dataset, c->point_scale, 0) < 0 ||
+  bool no_memory = false;
+  if (dataset < 0 || !write_attributes(dataset, column, &no_memory) ||
+      H5DSattach_scale(dataset, c->point_scale, 0) < 0 ||
       (column->dimension != NULL && H5DSattach_scale(dataset, scale_of(c, column->dimension), 1) < 0)) {
-    code = store_hdf5_error(error, c->path, "the variable %s cannot be created", column->name);
+    code = no_memory ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the words of %s", column->name)
+                     : store_hdf5_error(error, c->path, "the variable %s cannot be created", column->name);
   }
   store_release(dataset);
   store_release(properties);

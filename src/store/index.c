@@ -91,8 +91,10 @@ static mhas_code map_choices(hid_t dataset, const char *path, const mhas_paramet
   }
   mhas_text meanings = {0};
   if (!store_read_text(dataset, "flag_meanings", &meanings)) {
+    const bool no_memory = meanings.failed;
     mhas_text_free(&meanings);
-    return mhas_fail(error, MHAS_IO, "%s: is damaged: the words of %s are missing", path, parameter->name);
+    return no_memory ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the words of %s", parameter->name)
+                     : mhas_fail(error, MHAS_IO, "%s: is damaged: the words of %s are missing", path, parameter->name);
   }
   char *rest = NULL;
   int place = 0;
@@ -199,11 +201,15 @@ static mhas_code recompute_column(const store_index *index, int place, mhas_swee
   const mhas_parameter *parameter = &index->experiment->parameters[place];
   mhas_rows *rows = NULL;
   mhas_value *values = NULL;
-  if (older == NULL || mhas_rows_create(older, &rows, NULL) != MHAS_OK || mhas_rows_count(rows) != points) {
+  mhas_code code = older == NULL ? MHAS_USAGE : mhas_rows_create(older, &rows, error);
+  if (code == MHAS_NO_MEMORY) {
+    return code;
+  }
+  if (code != MHAS_OK || mhas_rows_count(rows) != points) {
     mhas_rows_destroy(rows);
     return mhas_fail(error, MHAS_USAGE, "it has no parameter %s", parameter->name);
   }
-  mhas_code code = mhas_alloc(&values, (size_t)index->experiment->parameter_count, sizeof *values, "a point", error);
+  code = mhas_alloc(&values, (size_t)index->experiment->parameter_count, sizeof *values, "a point", error);
   int64_t word = 0;
   for (int64_t i = 0; i < points && code == MHAS_OK; i++) {
     int64_t replicate = 0;

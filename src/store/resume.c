@@ -68,8 +68,11 @@ static mhas_code check_same_sweep(hid_t file, const char *path, const mhas_sweep
   mhas_text canonical = {0};
   differences found = {0};
   mhas_code code = MHAS_OK;
-  if (!store_read_text(file, STORE_ATTRIBUTE_HASH, &hash) ||
-      !store_read_text(file, STORE_ATTRIBUTE_CANONICAL, &canonical)) {
+  const bool read = store_read_text(file, STORE_ATTRIBUTE_HASH, &hash) &&
+                    store_read_text(file, STORE_ATTRIBUTE_CANONICAL, &canonical);
+  if (hash.failed || canonical.failed) {
+    code = mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the sweep of %s", path);
+  } else if (!read) {
     code = mhas_fail(error, MHAS_IO, "%s: is damaged: it does not say of which sweep it is", path);
   } else if (strcmp(mhas_text_string(&hash), mhas_sweep_hash(sweep)) != 0) {
     compare(mhas_text_string(&canonical), mhas_sweep_canonical(sweep), &found);

@@ -9,6 +9,10 @@
 #include "store/lines.h"
 #include "store/open.h"
 
+static mhas_code out_of_memory(mhas_error *error) {
+  return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: an older file");
+}
+
 /* ---- is it of use? ---- */
 
 static bool line_of(const char *text, const char *key, store_line *line) {
@@ -73,9 +77,10 @@ static herr_t visit_variable(hid_t file, const char *name, const H5L_info_t *fac
   if (unknown) {
     mhas_text_append(&reuse->refusal, "it has a parameter %s, which the experiment does not know", name);
   }
+  reuse->refusal.failed = reuse->refusal.failed || role.failed;
   store_release(dataset);
   mhas_text_free(&role);
-  return unknown ? 1 : 0;
+  return unknown || reuse->refusal.failed ? 1 : 0;
 }
 
 static mhas_code read_experiment(mhas_reuse *reuse, mhas_error *error) {
@@ -89,8 +94,11 @@ static mhas_code read_experiment(mhas_reuse *reuse, mhas_error *error) {
   mhas_text name = {0};
   mhas_text canonical = {0};
   mhas_code code = MHAS_OK;
-  if (!store_read_text(reuse->file, STORE_ATTRIBUTE_EXPERIMENT, &name) ||
-      !store_read_text(reuse->file, STORE_ATTRIBUTE_CANONICAL, &canonical)) {
+  const bool read = store_read_text(reuse->file, STORE_ATTRIBUTE_EXPERIMENT, &name) &&
+                    store_read_text(reuse->file, STORE_ATTRIBUTE_CANONICAL, &canonical);
+  if (name.failed || canonical.failed) {
+    code = out_of_memory(error);
+  } else if (!read) {
     code = mhas_fail(error, MHAS_USAGE, "%s: is damaged: it does not say of which sweep it is", reuse->path);
   } else if (strcmp(mhas_text_string(&name), expected) != 0) {
     code = mhas_fail(error, MHAS_USAGE, "%s: holds the experiment %s, the sweep is of %s", reuse->path,
@@ -103,29 +111,33 @@ static mhas_code read_experiment(mhas_reuse *reuse, mhas_error *error) {
   return code;
 }
 
-/* The file's sweep as it is understood today; NULL if it is not understood any more. */
-static mhas_sweep *parse_older(const mhas_reuse *reuse) {
+/* The file's sweep as it is understood today; *older is NULL if it is not understood any more. */
+static mhas_code parse_older(const mhas_reuse *reuse, mhas_sweep **older, mhas_error *error) {
   enum { OVERRIDES_MOST = 256 };
   const char *words[OVERRIDES_MOST];
   size_t count = 0;
   mhas_text spec = {0};
   mhas_text overrides = {0};
   mhas_text report = {0};
-  mhas_sweep *older = NULL;
+  mhas_code code = MHAS_OK;
+  *older = NULL;
   if (store_read_text(reuse->file, "spec", &spec) && store_read_text(reuse->file, "spec_overrides", &overrides)) {
     char *rest = NULL;
     for (char *word = strtok_r(overrides.data, "\n", &rest); word != NULL && count < OVERRIDES_MOST;
          word = strtok_r(NULL, "\n", &rest)) {
       words[count++] = word;
     }
-    if (mhas_sweep_parse(reuse->path, mhas_text_string(&spec), spec.length, words, count, &older, &report) != MHAS_OK) {
-      older = NULL;
-    }
+    code = mhas_sweep_parse(reuse->path, mhas_text_string(&spec), spec.length, words, count, older, &report);
+  }
+  if (spec.failed || overrides.failed || code == MHAS_NO_MEMORY) {
+    code = out_of_memory(error);
+  } else {
+    code = MHAS_OK; /* what is wrong with it matters only if it is needed */
   }
   mhas_text_free(&report);
   mhas_text_free(&overrides);
   mhas_text_free(&spec);
-  return older;
+  return code;
 }
 
 static mhas_code read_run(mhas_reuse *reuse, const char *name, hid_t type, void *out, mhas_error *error) {
@@ -167,11 +179,12 @@ static mhas_code make_index(mhas_reuse *reuse, mhas_error *error) {
   if (H5Literate(reuse->file, H5_INDEX_NAME, H5_ITER_INC, &place, visit_variable, reuse) < 0) {
     return store_hdf5_error(error, reuse->path, "the list of variables cannot be read");
   }
-  if (reuse->refusal.length > 0) {
+  if (reuse->refusal.length > 0 || reuse->refusal.failed) {
     return MHAS_OK;
   }
   mhas_error why = {.text = ""};
-  mhas_sweep *older = parse_older(reuse);
+  mhas_sweep *older = NULL;
+  MHAS_TRY(parse_older(reuse, &older, error));
   const mhas_code code = store_index_create(reuse->file, reuse->path, mhas_sweep_experiment(reuse->sweep), older,
                                             reuse->status, reuse->points, &reuse->index, &why);
   mhas_sweep_destroy(older);
@@ -186,7 +199,7 @@ static mhas_code open_older(mhas_reuse *reuse, mhas_error *error) {
   }
   MHAS_TRY(read_rows(reuse, error));
   MHAS_TRY(make_index(reuse, error));
-  return reuse->refusal.failed ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory: an older file") : MHAS_OK;
+  return MHAS_OK;
 }
 
 mhas_code mhas_reuse_open(const char *path, mhas_sweep *sweep, mhas_reuse **reuse, mhas_error *error) {
@@ -199,6 +212,9 @@ mhas_code mhas_reuse_open(const char *path, mhas_sweep *sweep, mhas_reuse **reus
   if (code == MHAS_OK) {
     memcpy(made->path, path, strlen(path));
     code = open_older(made, error);
+  }
+  if (code == MHAS_OK && made->refusal.failed) {
+    code = out_of_memory(error);
   }
   if (code == MHAS_OK) {
     *reuse = made;
