@@ -1,6 +1,9 @@
 #include "farm/row_work.h"
 
+#include <math.h>
 #include <stdio.h>
+
+#include "farm/keeper.h"
 
 /* However long a chunk turns out to be, a finished row reaches the file about this soon. */
 static const double flush_seconds = 1.0;
@@ -14,10 +17,11 @@ struct mhas_row_work {
   bool keeps;         /* arrays are stored */
   mhas_row row;       /* reused by every point */
   mhas_store_keep keep;
+  mhas_keeper keeper;
 };
 
-mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, mhas_row_work **work,
-                               mhas_error *error) {
+mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, const char *path,
+                               double checkpoint_every, mhas_row_work **work, mhas_error *error) {
   mhas_row_work *made = NULL;
   MHAS_TRY(mhas_alloc(&made, 1, sizeof *made, "the work of a rank", error));
   made->sweep = sweep;
@@ -25,6 +29,7 @@ mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_st
   made->store = store;
   made->experiment = mhas_sweep_experiment(sweep);
   made->keep.store = store;
+  mhas_keeper_start(&made->keeper, path, checkpoint_every, sweep);
   const unsigned wanted = mhas_sweep_store(sweep);
   mhas_row *row = &made->row;
   row->record_capacity = mhas_store_record_capacity(store);
@@ -134,11 +139,17 @@ static mhas_code values_at(void *context, int64_t size, mhas_value *values, mhas
   return mhas_sweep_point_at(point->sweep, point->index, size, values, error);
 }
 
+/* A search is made of many runs, and members of a team would have to agree on where they are. */
+static const mhas_checkpoints *checkpoints_of(const mhas_row_work *work, const mhas_team *team) {
+  return work->experiment->search == NULL && team->size == 1 ? &work->keeper.checkpoints : NULL;
+}
+
 /* Computes one row into work->row. */
-static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowance *allowed, mhas_error *error) {
+static mhas_code run_point(mhas_row_work *work, int64_t row_number, allowance *allowed, mhas_error *error) {
   const mhas_team *team = allowed->team;
   grid_point point = {.sweep = work->sweep, .index = mhas_rows_grid_index(work->rows, row_number)};
   mhas_row_clear(work->experiment, &work->row);
+  mhas_keeper_begin(&work->keeper, row_number, &work->row, &allowed->started);
   work->keep.row = row_number;
   work->row.keep = !work->keeps ? NULL : team->rank == 0 ? mhas_store_keep_array : drop_array;
   int64_t replicate = 0;
@@ -151,17 +162,21 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowa
       .store = mhas_sweep_store(work->sweep),
       .team = *team,
       .proceed = proceed,
-      .context = (void *)allowed,
+      .context = allowed,
+      .checkpoints = checkpoints_of(work, team),
       .at = values_at,
       .at_context = &point,
   };
   return mhas_experiment_run(work->experiment, &task, &work->row, error);
 }
 
+/* A failure that another rank need not have. */
+static bool is_accident(mhas_code code) { return code == MHAS_LIMIT || code == MHAS_NO_MEMORY; }
+
 /* Runs one row and, on member 0, puts how it ended into the file. Fails only if the run as a whole is broken. */
 static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row_number, mhas_farm_control *control,
                          uint8_t *outcome, mhas_error *error) {
-  const allowance allowed = {
+  allowance allowed = {
       .control = control,
       .team = team,
       .started = mhas_now(),
@@ -169,7 +184,8 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
   };
   mhas_error reason = {.text = ""};
   mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = team->size};
-  switch (mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason)) {
+  reason.code = mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason);
+  switch (reason.code) {
     case MHAS_OK: break;
     case MHAS_USAGE: /* an expression gave this point a value that cannot be */
     case MHAS_NUMERIC:
@@ -184,9 +200,21 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
     case MHAS_INTERNAL:
     default: *error = reason; return mhas_error_context(error, "point %lld", (long long)row_number);
   }
+  if (ended.status != MHAS_DONE && (ended.status == MHAS_PENDING || is_accident(reason.code)) &&
+      mhas_farm_lapsed(control)) {
+    *outcome = MHAS_RUNNING; /* it may be somebody else's by now, who may have done it */
+    return MHAS_OK;
+  }
   ended.seconds = mhas_now() - allowed.started;
   *outcome = (uint8_t)ended.status;
-  return team->rank > 0 ? MHAS_OK : mhas_store_append(work->store, row_number, &work->row, &ended, error);
+  if (team->rank > 0) {
+    return MHAS_OK;
+  }
+  MHAS_TRY(mhas_store_append(work->store, row_number, &work->row, &ended, error));
+  if (ended.status == MHAS_FAILED && is_accident(reason.code)) {
+    MHAS_TRY(mhas_store_flush(work->store, error)); /* while this is known to be the rank that has the row */
+  }
+  return ended.status == MHAS_PENDING ? MHAS_OK : mhas_keeper_end(&work->keeper, work->store, error);
 }
 
 /* Puts a row back as it was. */
@@ -201,7 +229,9 @@ static mhas_code run_rows(mhas_row_work *work, const mhas_team *team, const int6
   for (int64_t i = 0; i < count; i++) {
     bool stopping = mhas_farm_stopping(control);
     MHAS_TRY(mhas_team_share(team, &stopping, (int)sizeof stopping, error));
-    if (stopping) {
+    if (team->size == 1 && mhas_farm_lapsed(control)) {
+      outcome[i] = MHAS_RUNNING; /* somebody else may have it */
+    } else if (stopping) {
       outcome[i] = MHAS_PENDING;
       MHAS_TRY(leave_row(work, team, rows[i], error));
     } else {
@@ -222,4 +252,26 @@ mhas_code mhas_row_work_run(void *context, const mhas_team *team, const int64_t 
   MHAS_TRY(mhas_team_agree(team, code, error));
   MHAS_TRY(run_rows(work, team, rows, count, control, outcome, error));
   return team->rank == 0 ? mhas_store_flush(work->store, error) : MHAS_OK;
+}
+
+mhas_code mhas_row_work_recall(void *context, const int64_t *rows, int64_t count, uint8_t *outcome, mhas_error *error) {
+  mhas_row_work *work = context;
+  MHAS_TRY(mhas_store_statuses(work->store, rows, count, outcome, error));
+  for (int64_t i = 0; i < count; i++) {
+    outcome[i] = outcome[i] == MHAS_DONE || outcome[i] == MHAS_FAILED ? outcome[i] : MHAS_PENDING;
+  }
+  return MHAS_OK;
+}
+
+mhas_code mhas_row_work_condemn(void *context, int64_t row, mhas_error *error) {
+  mhas_row_work *work = context;
+  const mhas_outcome ended = {.status = MHAS_FAILED,
+                              .reason =
+                                  "every rank that ran it died or hung (out of memory?); the log of the system "
+                                  "may know more",
+                              .seconds = NAN,
+                              .ranks = 0};
+  mhas_row_clear(work->experiment, &work->row);
+  MHAS_TRY(mhas_store_append(work->store, row, &work->row, &ended, error));
+  return mhas_store_flush(work->store, error);
 }

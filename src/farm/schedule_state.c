@@ -20,7 +20,7 @@ double mhas_schedule_rest(const mhas_scheduler *scheduler, const mhas_assignment
 /* Of a row that is still to be handed out, the longest; and rank-seconds of all of them. */
 static void look_ahead(const mhas_scheduler *scheduler, double *longest, double *work) {
   const mhas_queue *queue = &scheduler->queue;
-  const mhas_wide_row *wide = mhas_queue_wide(queue);
+  const mhas_wide_row *wide = mhas_queue_wide(queue, NULL);
   *longest = *work = 0.0;
   if (mhas_schedule_closed(scheduler)) {
     return;
@@ -63,7 +63,36 @@ static double rate(const mhas_scheduler *scheduler, double now) {
   return seconds > 0.0 ? (double)(scheduler->done + scheduler->failed - from->ended) / seconds : 0.0;
 }
 
+/* Whether rows are left for no other reason than the clock. */
+static bool is_out_of_time(const mhas_scheduler *scheduler, double now) {
+  const double ends = scheduler->options.ends;
+  return ends > 0.0 && (now >= ends || (scheduler->too_late && scheduler->running_count == 0));
+}
+
+/* Rows that wait for teams that cannot be formed any more. */
+static void count_stranded(const mhas_scheduler *scheduler, mhas_farm_state *state) {
+  for (const mhas_wide_row *wide = mhas_queue_wide(&scheduler->queue, NULL); wide != NULL;
+       wide = mhas_queue_wide(&scheduler->queue, wide)) {
+    if (!mhas_team_possible(scheduler, wide->ranks)) {
+      state->stranded++;
+      state->widest = wide->ranks > state->widest ? wide->ranks : state->widest;
+    }
+  }
+  for (const mhas_again *row = scheduler->again; row != NULL; row = row->next) {
+    if (row->state == MHAS_AGAIN_WAITS && row->ranks > 1 && !mhas_team_possible(scheduler, row->ranks)) {
+      state->stranded++;
+      state->widest = row->ranks > state->widest ? row->ranks : state->widest;
+    }
+  }
+}
+
 void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state) {
+  int lost = 0;
+  int busy = 0;
+  for (int worker = 0; worker < scheduler->worker_count; worker++) {
+    lost += !mhas_scheduler_has(scheduler, worker);
+    busy += scheduler->leaders[worker] >= 0;
+  }
   *state = (mhas_farm_state){
       .total = scheduler->count,
       .done = scheduler->done,
@@ -72,12 +101,17 @@ void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm
       .running = scheduler->rows_running,
       .stranded = scheduler->queue.stranded,
       .widest = scheduler->queue.widest,
-      .busy = scheduler->worker_count - scheduler->idle_count,
+      .busy = busy,
+      .lost = lost,
       .workers = scheduler->worker_count,
       .elapsed = scheduler->started ? fmax(now - scheduler->start, 0.0) : 0.0,
       .rows_per_second = scheduler->started ? rate(scheduler, now) : 0.0,
       .eta = eta(scheduler, now),
       .stopping = scheduler->stopped,
+      .out_of_time = is_out_of_time(scheduler, now),
       .too_many_failures = scheduler->failed > scheduler->options.max_failures,
   };
+  if (lost > 0) {
+    count_stranded(scheduler, state);
+  }
 }
