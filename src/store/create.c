@@ -8,10 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "store/arrays.h"
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/layout.h"
 #include "store/parameters.h"
@@ -31,12 +30,12 @@ typedef struct creation {
 /* Large datasets start on a page of their own, small ones stay close together. */
 enum { ALIGN_FROM = 1 << 16, ALIGN_TO = 4096 };
 
-static hid_t create_file(const char *name) {
+static hid_t create_file(const char *name, int *failure) {
   const hid_t creation_properties = H5Pcreate(H5P_FILE_CREATE);
   const hid_t access = store_serial_access();
   hid_t file = H5I_INVALID_HID;
   /* netCDF tells the order of dimensions and variables from the order of creation. */
-  if (creation_properties >= 0 && access >= 0 &&
+  if (creation_properties >= 0 && access >= 0 && store_driver_use(access, failure) &&
       H5Pset_link_creation_order(creation_properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0 &&
       H5Pset_alignment(access, ALIGN_FROM, ALIGN_TO) >= 0) {
     file = H5Fcreate(name, H5F_ACC_TRUNC, creation_properties, access);
@@ -215,39 +214,31 @@ static mhas_code write_root(const creation *c, const mhas_provenance *provenance
 
 /* ---- the whole ---- */
 
-static mhas_code fill_file(creation *c, const mhas_provenance *provenance, mhas_error *error) {
+/* Once a write has failed there is no use in going on; who closes the file will say so. */
+static mhas_code fill_file(creation *c, const mhas_provenance *provenance, const int *failure, mhas_error *error) {
   MHAS_TRY(write_root(c, provenance, error));
   MHAS_TRY(create_scales(c, error));
-  for (int i = 0; i < c->layout.count; i++) {
+  for (int i = 0; i < c->layout.count && *failure == 0; i++) {
     MHAS_TRY(create_column(c, &c->layout.columns[i], error));
+  }
+  if (*failure != 0) {
+    return MHAS_OK;
   }
   MHAS_TRY(store_write_parameters(c->file, c->path, &c->layout, c->sweep, c->rows, error));
   return store_create_arrays(c->file, c->path, c->sweep, c->rows, error);
 }
 
-/* After a failure HDF5 still has bytes to write, and would crash at exit if it could not: they go into memory. (Once a
- * flush of its metadata has failed, nothing helps; that is one more reason to reserve the space beforehand.) */
-static void divert_writes(hid_t file) {
-  void *handle = NULL;
-  const int memory = memfd_create("mhasweep", MFD_CLOEXEC);
-  if (memory >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0) {
-    (void)dup2(memory, *(const int *)handle);
-  }
-  if (memory >= 0) {
-    (void)close(memory);
-  }
-}
-
 static mhas_code create_in_place(creation *c, store_place *place, double bytes, const mhas_provenance *provenance,
                                  mhas_error *error) {
-  c->file = create_file(place->temporary);
+  int failure = 0;
+  c->file = create_file(place->temporary, &failure);
   if (c->file < 0) {
     return store_hdf5_error(error, c->path, "cannot be created");
   }
   /* After HDF5 has truncated the file, or it would give the space back. */
   mhas_code code = store_place_reserve(place, bytes, error);
   if (code == MHAS_OK) {
-    code = fill_file(c, provenance, error);
+    code = fill_file(c, provenance, &failure, error);
   }
   store_release(c->k_scale);
   store_release(c->record_scale);
@@ -255,12 +246,7 @@ static mhas_code create_in_place(creation *c, store_place *place, double bytes, 
   if (code == MHAS_OK && H5Fflush(c->file, H5F_SCOPE_LOCAL) < 0) {
     code = store_hdf5_error(error, c->path, "cannot be written");
   }
-  if (code != MHAS_OK) {
-    divert_writes(c->file);
-  }
-  if (H5Fclose(c->file) < 0 && code == MHAS_OK) {
-    code = store_hdf5_error(error, c->path, "cannot be written");
-  }
+  code = store_driver_close(c->file, c->path, &failure, code, error);
   return code == MHAS_OK ? store_place_commit(place, error) : code;
 }
 

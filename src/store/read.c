@@ -239,7 +239,7 @@ mhas_code mhas_reader_open(const char *path, mhas_reader **reader, mhas_error *e
   mhas_code code = mhas_alloc(&opened->path, strlen(path) + 1, 1, "a file name", error);
   if (code == MHAS_OK) {
     memcpy(opened->path, path, strlen(path));
-    code = store_open_serial(path, false, &opened->file, error);
+    code = store_open_serial(path, &opened->file, error);
   }
   if (code == MHAS_OK) {
     code = scan_attributes(opened, error);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/layout.h"
 #include "store/lines.h"
@@ -149,7 +150,8 @@ mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t r
                             uint8_t **status, mhas_error *error) {
   *status = NULL;
   hid_t file = H5I_INVALID_HID;
-  MHAS_TRY(store_open_serial(path, true, &file, error));
+  int failure = 0;
+  MHAS_TRY(store_open_writable(path, &file, &failure, error));
   uint8_t *found = NULL;
   mhas_code code = check_resumable(file, path, sweep, row_count, error);
   if (code == MHAS_OK) {
@@ -158,9 +160,7 @@ mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t r
   if (code == MHAS_OK) {
     code = update_status(file, path, row_count, retry_failed, found, error);
   }
-  if (H5Fclose(file) < 0 && code == MHAS_OK) {
-    code = store_hdf5_error(error, path, "cannot be written");
-  }
+  code = store_driver_close(file, path, &failure, code, error);
   if (code == MHAS_OK) {
     code = store_sync(path, error);
   }

@@ -192,7 +192,7 @@ static mhas_code make_index(mhas_reuse *reuse, mhas_error *error) {
 }
 
 static mhas_code open_older(mhas_reuse *reuse, mhas_error *error) {
-  MHAS_TRY(store_open_serial(reuse->path, false, &reuse->file, error));
+  MHAS_TRY(store_open_serial(reuse->path, &reuse->file, error));
   MHAS_TRY(read_experiment(reuse, error));
   if (reuse->refusal.length > 0) {
     return MHAS_OK;

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "store/arrays.h"
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/open.h"
 #include "store/reuse.h"
@@ -205,7 +206,7 @@ static mhas_code copy_arrays(copying *c, mhas_error *error) {
 }
 
 /* Data first; the status, which says that it counts, when all of it is on its way. */
-static mhas_code copy_rows(copying *c, mhas_error *error) {
+static mhas_code copy_rows(copying *c, const int *failure, mhas_error *error) {
   const int status = c->layout.first_run + STORE_RUN_STATUS;
   for (int i = c->layout.first_result; i < c->layout.count; i++) {
     if (i != status) {
@@ -216,10 +217,14 @@ static mhas_code copy_rows(copying *c, mhas_error *error) {
   if (H5Fflush(c->file, H5F_SCOPE_LOCAL) < 0) {
     return store_hdf5_error(error, c->path, "cannot be written");
   }
+  if (*failure != 0) {
+    return MHAS_OK; /* closing will say so */
+  }
   return copy_column(c, &c->layout.columns[status], error);
 }
 
-static mhas_code take(copying *c, const uint8_t *status, mhas_reuse_count *count, mhas_error *error) {
+static mhas_code take(copying *c, const uint8_t *status, const int *failure, mhas_reuse_count *count,
+                      mhas_error *error) {
   int64_t records = 0;
   int64_t singular_values = 0;
   MHAS_TRY(store_read_length(c->file, c->path, STORE_RECORD, &records, error));
@@ -231,7 +236,7 @@ static mhas_code take(copying *c, const uint8_t *status, mhas_reuse_count *count
     return MHAS_OK;
   }
   MHAS_TRY(find_rows(c, status, count, error));
-  return c->pairs.count == 0 ? MHAS_OK : copy_rows(c, error);
+  return c->pairs.count == 0 ? MHAS_OK : copy_rows(c, failure, error);
 }
 
 mhas_code mhas_reuse_take(mhas_reuse *reuse, const char *path, const mhas_rows *rows, uint8_t *status,
@@ -241,11 +246,10 @@ mhas_code mhas_reuse_take(mhas_reuse *reuse, const char *path, const mhas_rows *
     return MHAS_OK;
   }
   copying c = {.from = reuse, .path = path, .file = H5I_INVALID_HID, .rows = rows};
-  MHAS_TRY(store_open_serial(path, true, &c.file, error));
-  mhas_code code = take(&c, status, count, error);
-  if (H5Fclose(c.file) < 0 && code == MHAS_OK) {
-    code = store_hdf5_error(error, path, "cannot be written");
-  }
+  int failure = 0;
+  MHAS_TRY(store_open_writable(path, &c.file, &failure, error));
+  mhas_code code = take(&c, status, &failure, count, error);
+  code = store_driver_close(c.file, path, &failure, code, error);
   if (code == MHAS_OK && c.pairs.count > 0) {
     code = store_sync(path, error);
   }

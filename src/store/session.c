@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/open.h"
 
@@ -165,11 +166,9 @@ static mhas_code create_store(const char *path, MPI_Comm comm, const mhas_sweep 
 /* A rank that does not see the file must not leave the others waiting in a collective call. */
 static mhas_code check_visible(const char *path, mhas_error *error) {
   hid_t file = H5I_INVALID_HID;
-  const mhas_code code = store_open_serial(path, true, &file, error);
-  if (code == MHAS_OK) {
-    (void)H5Fclose(file); /* nothing was written */
-  }
-  return code;
+  int failure = 0;
+  const mhas_code code = store_open_writable(path, &file, &failure, error);
+  return code == MHAS_OK ? store_driver_close(file, path, &failure, code, error) : code;
 }
 
 mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *sweep, mhas_store **store,
