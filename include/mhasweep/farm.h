@@ -282,7 +282,7 @@ typedef struct mhas_run_options {
 /* How the program has to end. */
 typedef enum mhas_leave {
   MHAS_LEAVE_TOGETHER, /* by MPI_Finalize */
-  MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost, and MPI_Finalize would wait for them */
+  MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost or HDF5 is stuck, and MPI_Finalize would not end well */
   MHAS_LEAVE_ABORT     /* by MPI_Abort: others may wait for ever, or hang */
 } mhas_leave;
 

@@ -367,6 +367,9 @@ static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *e
   mhas_error closing;
   const mhas_code closed = agree(run->comm, mhas_store_close(run->store, &closing), &closing);
   run->store = NULL;
+  if (closed != MHAS_OK) {
+    *run->leave = MHAS_LEAVE_ALONE; /* HDF5 could not bring the file to the disk, and would crash when MPI ends */
+  }
   if (code == MHAS_OK && closed != MHAS_OK) {
     *error = closing;
     code = closed;
