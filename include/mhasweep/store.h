@@ -23,6 +23,7 @@ enum { MHAS_REASON_LENGTH = 256, MHAS_HOSTNAME_LENGTH = 64 };
 /* Facts about this run for the root attributes; strings stay the caller's. */
 typedef struct mhas_provenance {
   const char *version, *git_commit, *mpi_library, *blas_library, *blas_core, *slurm_job_id;
+  const char *reused; /* the older files that the run takes rows from, a line each */
   int mpi_size;
 } mhas_provenance;
 
@@ -43,6 +44,34 @@ mhas_code mhas_store_create(const char *path, mhas_sweep *sweep, const mhas_rows
  */
 mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t row_count, bool retry_failed,
                             uint8_t **status, mhas_error *error);
+
+/*
+ * Taking from an older file the rows that a sweep has in common with it: those of equal parameters, replicate, seed and
+ * numerics version, with all that this sweep stores, solved by as many ranks as this sweep would use. What a parameter
+ * names, say a file of tokens, is taken to be the same as then. A failed row is not taken.
+ */
+typedef struct mhas_reuse mhas_reuse;
+
+/* Opens the older file and makes an index of its done rows. MHAS_USAGE, in a sentence, if it is no result file, cut
+ * short, or of another experiment. The sweep must outlive *reuse; the caller closes it. */
+mhas_code mhas_reuse_open(const char *path, mhas_sweep *sweep, mhas_reuse **reuse, mhas_error *error);
+void mhas_reuse_close(mhas_reuse *reuse); /* NULL is fine */
+
+/* Why the file is of no use to this sweep, as it would follow a colon; "" if it may be of use. */
+const char *mhas_reuse_refusal(const mhas_reuse *reuse);
+
+/*
+ * Copies into the result file at `path`, made for the same sweep, what the pending rows among `status` have in the
+ * older file: parameters apart, all their variables and arrays. Their status becomes done, in the file (last of all)
+ * and in `status`. Killed on the way, it leaves rows that are as pending as before.
+ */
+typedef struct mhas_reuse_count {
+  int64_t taken;
+  int64_t lacking;    /* equal, but not all that this sweep stores is there */
+  int64_t other_team; /* equal, but solved by another number of ranks (limits.memory_per_rank) */
+} mhas_reuse_count;
+mhas_code mhas_reuse_take(mhas_reuse *reuse, const char *path, const mhas_rows *rows, uint8_t *status,
+                          mhas_reuse_count *count, mhas_error *error);
 
 /* Makes sure that one run at a time writes the file: MHAS_IO if another one does. The lock dies with the process; on a
  * file system that knows no locks there is none. *lock (-1 if there is none) is to be handed to mhas_store_unlock. */

@@ -12,6 +12,7 @@ enum {
   OPTION_OUTPUT,
   OPTION_RESUME,
   OPTION_RETRY_FAILED,
+  OPTION_REUSE,
   OPTION_SET,
   OPTION_LIMIT,
   OPTION_TIME_LIMIT,
@@ -28,6 +29,10 @@ static const cli_option options[OPTION_COUNT] = {
                        "overwritten"},
     [OPTION_RESUME] = {"resume", 0, NULL, "go on with an existing result file: run what is not done in it"},
     [OPTION_RETRY_FAILED] = {"retry-failed", 0, NULL, "as --resume, and run the failed points again"},
+    [OPTION_REUSE] = {"reuse", 0, "OLD.h5",
+                      "take over from an older result file every point of equal parameters, replicate, seed and "
+                      "numerics version, with its curves and stored arrays, and run only the others: so a sweep grows "
+                      "by values, axes or replicates; may be repeated, the first file that has a point counts"},
     [OPTION_SET] = {"set", 0, "NAME=VALUE",
                     "override a parameter or a setting (seed, replicates, limits.seconds_per_point ...) of the sweep "
                     "file; VALUE is YAML; may be repeated"},
@@ -95,16 +100,26 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
   MHAS_TRY(cli_number(words, OPTION_CHECKPOINT_EVERY, 0.0, &run_options.checkpoint_every, error));
   MHAS_TRY(cli_number(words, OPTION_WORKER_TIMEOUT, 0.0, &run_options.worker_timeout, error));
   MHAS_TRY(cli_teams(words, OPTION_TEAMS, &run_options.static_teams, error));
+  const size_t most = (size_t)words->given_count;
   const char **overrides = NULL;
-  MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));
+  const char **older = NULL;
+  MHAS_TRY(mhas_alloc(&overrides, most, sizeof *overrides, "the command line", error));
+  const mhas_code allocated = mhas_alloc(&older, most, sizeof *older, "the command line", error);
+  if (allocated != MHAS_OK) {
+    mhas_free(overrides);
+    return allocated;
+  }
   run_options.overrides = overrides;
   run_options.override_count = cli_values(words, OPTION_SET, overrides);
+  run_options.reuse = older;
+  run_options.reuse_count = cli_values(words, OPTION_REUSE, older);
 
   const bool silent = run_options.quiet || cli_launcher_rank() != 0;
   if (mhas_blas_setup(words->argv, silent, error) != MHAS_OK && !silent) {
     (void)fprintf(stderr, "mhasweep: warning: slow BLAS kernels: %s\n", error->text);
   }
   const mhas_code code = run_sweep(&run_options, status, error);
+  mhas_free(older);
   mhas_free(overrides);
   return code;
 }
@@ -137,6 +152,7 @@ const cli_command cli_run = {
         "  mhasweep run sweep.yaml\n"
         "  mpirun -n 5 mhasweep run sweep.yaml -o results/sweep.h5\n"
         "  srun -n 65 mhasweep run sweep.yaml --resume\n"
+        "  mhasweep run larger.yaml --reuse sweep.h5\n"
         "  mhasweep run sweep.yaml --set seed=7 --set 'heads=[1, 2, 4]' -o seed7.h5\n",
     .statuses =
         "   0  every point is done\n"

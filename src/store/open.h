@@ -6,8 +6,11 @@
 
 #include "mhasweep/base.h"
 
-/* The caller closes *file with H5Fclose. MHAS_IO if it is no file, no HDF5, cut short, or not ours. */
-mhas_code store_open_serial(const char *path, bool writable, hid_t *file, mhas_error *error);
+/* For reading: the caller closes *file with H5Fclose. MHAS_IO if it is no file, no HDF5, cut short, or not ours. */
+mhas_code store_open_serial(const char *path, hid_t *file, mhas_error *error);
+
+/* For writing too: the caller closes *file with store_driver_close, to which *failure belongs. */
+mhas_code store_open_writable(const char *path, hid_t *file, int *failure, mhas_error *error);
 
 /* The length of the dimension `point`. MHAS_IO if it is not there. */
 mhas_code store_read_points(hid_t file, const char *path, int64_t *points, mhas_error *error);
@@ -19,5 +22,8 @@ typedef struct store_dataset {
   hsize_t shape[2];
 } store_dataset;
 mhas_code store_open_dataset(hid_t file, const char *path, const char *name, store_dataset *dataset, mhas_error *error);
+
+/* The length of a second dimension, STORE_RECORD or STORE_K; 0 if the file does not have it. */
+mhas_code store_read_length(hid_t file, const char *path, const char *scale, int64_t *length, mhas_error *error);
 
 #endif
