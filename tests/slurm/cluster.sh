@@ -3,6 +3,7 @@
 #
 #   tests/slurm/cluster.sh bash                             a shell from which sbatch, srun, squeue ... work
 #   tests/slurm/cluster.sh sbatch -W jobs/sweep.sbatch SPEC.yaml
+#   tests/slurm/cluster.sh --check                          only says whether this machine can do it
 #
 # SLURMLAB_NODES (4) nodes n1, n2 ... of SLURMLAB_CPUS (2) CPUs each, which all share the machine's cores: for behaviour,
 # not for scaling. node.sh crashes one and brings it back. Exit status: the command's; 77 and a reason where this machine
@@ -31,7 +32,7 @@ fail() {
 
 check() {
   local tool
-  [ $# -gt 0 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+  [ $# -gt 0 ] || { sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2; }
   [ "$(uname -s)" = Linux ] || skip "this is not Linux"
   [ "$(id -u)" = 0 ] || skip "only root can start slurmd and make namespaces, and this is user $(id -un)"
   for tool in "${tools[@]}"; do
@@ -44,6 +45,7 @@ check() {
 outside() {
   local inside status=0
   check "$@"
+  [ "$1" != --check ] || exit 0
   folder=$(mktemp -d /tmp/slurmlab.XXXXXX) # short: paths of sockets, which go below it, have room for 107 bytes
   # A background process would read from /dev/null otherwise.
   unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc "$0" --inside "$folder" "$@" <&0 &
@@ -84,7 +86,8 @@ TaskPlugin=task/affinity
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
+SelectTypeParameters=CR_CPU_Memory
+DefMemPerCPU=1024
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
 SlurmdParameters=config_overrides
@@ -95,7 +98,7 @@ KillWait=5
 SlurmdTimeout=10
 SlurmctldTimeout=30
 MinJobAge=3600
-NodeName=n[1-$nodes] NodeAddr=127.0.0.1 Port=[17001-$((17000 + nodes))] CPUs=$cpus State=UNKNOWN
+NodeName=n[1-$nodes] NodeAddr=127.0.0.1 Port=[17001-$((17000 + nodes))] CPUs=$cpus RealMemory=8192 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=NO State=UP
 PartitionName=short Nodes=ALL MaxTime=00:30:00 OverSubscribe=NO State=UP
 CONF
