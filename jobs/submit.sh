@@ -191,8 +191,15 @@ time=$(printf '%d-%02d:%02d:00' $((minutes / 1440)) $((minutes / 60 % 24)) $((mi
 
 # ---- the script ------------------------------------------------------------------
 
-# As sbatch reads words of a #SBATCH line.
-escape() { sed 's/[^A-Za-z0-9_.,:/=%+@^-]/\\&/g' <<<"$1"; }
+# As sbatch reads words of a #SBATCH line: single quotes work, a backslash before a space does not.
+quote() {
+  local quoted="'\\''"
+  if [[ $1 =~ ^[A-Za-z0-9_.,:/=%+@^-]+$ ]]; then
+    printf '%s' "$1"
+  else
+    printf "'%s'" "${1//\'/$quoted}"
+  fi
+}
 
 name=${spec##*/}
 name=${name%.yml}
@@ -204,7 +211,7 @@ options_line() {
   [ ${#sbatch_words[@]} -gt 0 ] || return 0
   printf '#SBATCH'
   for word in "${sbatch_words[@]}"; do
-    printf ' %s' "$(escape "$word")"
+    printf ' %s' "$(quote "$word")"
   done
   printf '\n'
 }

@@ -126,9 +126,11 @@ class OnCluster(harness.Folder):
         return self.sbatch(f"--ntasks={tasks}", f"--wrap={command}")
 
     def sbatch(self, *words, **variables):
-        log = self.folder / f"job-{len(self.jobs)}.log"
-        number = call("sbatch", "--parsable", f"--output={log.name}", *words, cwd=self.folder, **variables)
-        self.jobs.append(Job(number, log))
+        return self.take(call("sbatch", "--parsable", *words, cwd=self.folder, **variables))
+
+    def take(self, number):
+        """The job of this number, to be looked after."""
+        self.jobs.append(Job(number, self.folder / f"slurm-{number}.out"))
         return self.jobs[-1]
 
     def await_state(self, job, *states, timeout=DEADLINE):

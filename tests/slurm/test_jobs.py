@@ -130,6 +130,34 @@ class Statuses(cluster.OnCluster):
         self.enter("too many restarts: ended")
 
 
+class Submit(cluster.OnCluster):
+    SUBMIT = harness.SOURCE / "jobs" / "submit.sh"
+
+    def submit_sh(self, *words):
+        said = call(self.SUBMIT, *words, cwd=self.folder, MHASWEEP=cluster.PROGRAM)
+        return self.take(said.split()[-1])
+
+    def test_a_sweep_is_submitted_and_done_by_its_name_alone(self):
+        spec = self.write("it's a sweep.yaml", SHORT)
+        job = self.submit_sh(spec.name)
+        self.assert_ended(job, "COMPLETED", 0)
+        printed = self.folder / "job.sh"
+        printed.write_text(call(self.SUBMIT, "--print", spec.name, "--ntasks=3", "--comment=it's for me", "--", "-o",
+                                "of mine.h5", cwd=self.folder, MHASWEEP=cluster.PROGRAM) + "\n")
+        other = self.sbatch(printed.name)
+        self.assert_ended(other, "COMPLETED", 0)
+        self.assertIn("4 ranks by mpirun", other.words())
+        self.assertEqual(other.fact("JobName"), "it-s-a-sweep")
+        self.conclude("submit.sh", [self.folder / "it's a sweep.h5", self.folder / "of mine.h5"], reference("short"))
+
+    def test_options_reach_sbatch_and_the_partition_limits_the_time(self):
+        self.write("large.yaml", "experiment: memorize\nparameters: {heads: [40, 60], samples: 100000, steps: 3000000}\n")
+        job = self.submit_sh("--max-ranks", "2", "large.yaml", "--hold", "-p", "short", "--comment=it's a test")
+        self.assertEqual([job.fact(name) for name in ("JobState", "Partition", "TimeLimit", "NumTasks")],
+                         ["PENDING", "short", "00:30:00", "2"])
+        self.assertIn("Comment=it's a test", call("scontrol", "show", "job", job.number))
+
+
 class Interruptions(cluster.OnCluster):
     def disturb(self, disturbance, nodes=2, tasks=4, options=(), **variables):
         """Submits LONG and calls disturbance(job) when a few of its points are done; (job, path, statuses before)."""
