@@ -35,7 +35,8 @@ typedef struct point {
   /* what proceed answers from call number stop_at on (counted from 0); < 0: never stops */
   int64_t calls, stop_at;
   mhas_code stop_code;
-  int keep_fails_at; /* the array, counted from 0, at which the store breaks; < 0: none */
+  const mhas_checkpoints *checkpoints; /* NULL: none are kept */
+  int keep_fails_at;                   /* the array, counted from 0, at which the store breaks; < 0: none */
   kept kept[POINT_ARRAYS];
   int kept_count;
 } point;
@@ -170,8 +171,11 @@ static inline mhas_code point_run(point *p) {
   }
   mhas_row_clear(p->experiment, &p->row);
   p->calls = 0;
-  const mhas_task task = {
-      .point = {.values = p->values, .random = p->random}, .store = p->store, .proceed = point_proceed, .context = p};
+  const mhas_task task = {.point = {.values = p->values, .random = p->random},
+                          .store = p->store,
+                          .proceed = point_proceed,
+                          .context = p,
+                          .checkpoints = p->checkpoints};
   return p->experiment->run(&task, &p->row, &p->error);
 }
 

@@ -60,6 +60,12 @@ mhas_code mhas_error_context(mhas_error *error, const char *format, ...) __attri
 mhas_code mhas_alloc(void *memory, size_t count, size_t size, const char *what, mhas_error *error);
 void mhas_free(void *memory); /* NULL is fine */
 
+/* A piece of a run's state: flat numbers without pointers. */
+typedef struct mhas_piece {
+  void *data;
+  size_t bytes;
+} mhas_piece;
+
 /* a * b, or false if it does not fit. */
 bool mhas_multiply(size_t a, size_t b, size_t *product);
 

@@ -124,12 +124,6 @@ mhas_code mhas_team_agree(const mhas_team *team, mhas_code code, mhas_error *err
 /* Collective: `bytes` bytes from member 0 to all. */
 mhas_code mhas_team_share(const mhas_team *team, void *data, int bytes, mhas_error *error);
 
-/* A piece of a run's state: flat numbers without pointers. */
-typedef struct mhas_piece {
-  void *data;
-  size_t bytes;
-} mhas_piece;
-
 /*
  * Where a long run keeps its state, so that it can go on where it was, bit-identically. The row belongs to the state
  * and is kept beside the pieces. An experiment does not call these: see mhas_task_restore and mhas_task_proceed.
@@ -170,6 +164,9 @@ mhas_code mhas_task_restore(const mhas_task *task, const mhas_piece *pieces, int
 /* task->proceed for a run whose state is `pieces` just now: it keeps a checkpoint where one is due and where the run is
  * stopped. To be asked between steps, where the pieces and the row are of one mind. */
 mhas_code mhas_task_proceed(const mhas_task *task, const mhas_piece *pieces, int count, mhas_error *error);
+
+/* Keeps a checkpoint now: for a run that was stopped where the pieces and the row still are of one mind. */
+void mhas_task_keep(const mhas_task *task, const mhas_piece *pieces, int count);
 
 /* ---- searches ---------------------------------------------------------- */
 
@@ -239,6 +236,7 @@ struct mhas_experiment {
 
   /* The most ranks that can share a point; 0 is 1. */
   int max_ranks;
+
   /* Peak memory of each of `ranks` ranks that share a point, for 2 <= ranks <= max_ranks; NULL: cost's bytes by ranks.
    */
   double (*team_bytes)(const mhas_value *values, int ranks);

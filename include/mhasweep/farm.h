@@ -28,6 +28,10 @@ typedef struct mhas_schedule_options {
   int64_t chunk_most;   /* rows in a chunk at the most; default 4096 */
   int64_t max_failures; /* stop handing out after more than these */
   bool static_teams;    /* teams of r are only workers k r .. k r + r - 1, k = 0, 1, 2 ... */
+  /* When all work has to be over, on the clock of the events; 0: never. A row starts only if it ends by then, by what
+   * rows took so far; while nothing is known of any, it may start, so that one that takes longer than all the time
+   * there is gets on too, from checkpoint to checkpoint. */
+  double ends;
 } mhas_schedule_options;
 
 /* `rows` (count of them, ascending) are to be run; flops[i] is the estimated cost of rows[i], ranks[i] how many workers
@@ -71,6 +75,7 @@ typedef struct mhas_farm_state {
   double eta;             /* seconds to the end by estimated cost; NaN while unknown */
   bool stopping;          /* a stop was asked for */
   bool too_many_failures; /* max_failures was passed */
+  bool out_of_time;       /* the end has come, or nothing that is left would be over by then */
 } mhas_farm_state;
 void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state);
 
@@ -163,6 +168,10 @@ mhas_code mhas_progress_create(bool terminal, mhas_progress **progress, mhas_err
 void mhas_progress_show(void *progress, const mhas_farm_state *state, bool last); /* a mhas_farm_options.progress */
 void mhas_progress_destroy(mhas_progress *progress);
 
+/* "90s", "30m", "1h30m", "2d", or as SLURM writes them "30:00", "1:30:00", "1-12:00:00"; false if it is none of them.
+ */
+bool mhas_duration_read(const char *text, double *seconds);
+
 /* Refuses a world that is not what the launcher started (N copies that each think they are alone). */
 mhas_code mhas_world_check(int world_size, mhas_error *error);
 
@@ -174,8 +183,10 @@ typedef struct mhas_run_options {
   const char *const *overrides;
   size_t override_count;
   bool resume, retry_failed, quiet;
-  bool static_teams; /* split off at the start, not made for each row that needs one */
-  int64_t limit;     /* rows to run at most; < 0: all */
+  bool static_teams;       /* split off at the start, not made for each row that needs one */
+  int64_t limit;           /* rows to run at most; < 0: all */
+  double time_limit;       /* seconds from the call on that this run may take; INFINITY: what SLURM says, or no limit */
+  double checkpoint_every; /* seconds between checkpoints of a long point; 0: only when it is stopped */
 } mhas_run_options;
 
 /*

@@ -310,6 +310,11 @@ void mhas_model_shrink(mhas_model *model, double lr, double l1);
 void mhas_model_keep_best(mhas_model *model);
 void mhas_model_load_best(mhas_model *model);
 
+/* What a training changes of a model, for a checkpoint: parameters, moments, number of updates, best parameters. They
+ * stay where they are for the model's life, and are to be written only before its first pass. */
+enum { MHAS_MODEL_PIECES = 5 };
+void mhas_model_pieces(mhas_model *model, mhas_piece pieces[MHAS_MODEL_PIECES]);
+
 /* ---- compression ---- */
 
 /* Sets the floor(share P) parameters of least magnitude, of all P together, to zero; of equal ones the first. */

@@ -1,4 +1,5 @@
 /* mhasweep run: from the command line into the world of MPI and back. */
+#include <math.h>
 #include <mpi.h>
 
 #include "cli/cli.h"
@@ -11,6 +12,8 @@ enum {
   OPTION_RETRY_FAILED,
   OPTION_SET,
   OPTION_LIMIT,
+  OPTION_TIME_LIMIT,
+  OPTION_CHECKPOINT_EVERY,
   OPTION_TEAMS,
   OPTION_QUIET,
   OPTION_COUNT
@@ -26,6 +29,12 @@ static const cli_option options[OPTION_COUNT] = {
                     "override a parameter or a setting (seed, replicates, limits.seconds_per_point ...) of the sweep "
                     "file; VALUE is YAML; may be repeated"},
     [OPTION_LIMIT] = {"limit", 0, "N", "run at most N points now; the others stay pending"},
+    [OPTION_TIME_LIMIT] = {"time-limit", 0, "DURATION",
+                           "end within this time (90s, 30m, 1h30m, 2d, 1:30:00, 1-12:00:00); default: the end of the "
+                           "SLURM job, by SLURM_JOB_END_TIME or else squeue; the earlier of both counts"},
+    [OPTION_CHECKPOINT_EVERY] = {"checkpoint-every", 0, "SECONDS",
+                                 "how often a long training keeps its state in FILE.h5.POINT.checkpoint, from which an "
+                                 "interrupted point goes on bit-identically; default 300; 0: only when it is stopped"},
     [OPTION_TEAMS] = {"teams", 0, "dynamic|static",
                       "how ranks come together for points that need several: a communicator for each such point "
                       "(dynamic, the default), or all split off at the start (static), for an MPI in which "
@@ -48,6 +57,15 @@ static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mha
   return MHAS_OK;
 }
 
+static mhas_code read_time_limit(const cli_words *words, double *seconds, mhas_error *error) {
+  const char *word = cli_value(words, OPTION_TIME_LIMIT);
+  if (word != NULL && !mhas_duration_read(word, seconds)) {
+    return mhas_fail(error, MHAS_USAGE, "run: --time-limit %s: not a duration such as 90s, 30m, 1h30m or 1:30:00",
+                     word);
+  }
+  return MHAS_OK;
+}
+
 static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
   mhas_run_options run_options = {
       .spec_path = words->operand,
@@ -56,8 +74,12 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
       .retry_failed = cli_has(words, OPTION_RETRY_FAILED),
       .quiet = cli_has(words, OPTION_QUIET),
       .limit = -1,
+      .checkpoint_every = 300.0,
+      .time_limit = INFINITY,
   };
   MHAS_TRY(cli_count(words, OPTION_LIMIT, &run_options.limit, error));
+  MHAS_TRY(read_time_limit(words, &run_options.time_limit, error));
+  MHAS_TRY(cli_number(words, OPTION_CHECKPOINT_EVERY, 0.0, &run_options.checkpoint_every, error));
   MHAS_TRY(cli_teams(words, OPTION_TEAMS, &run_options.static_teams, error));
   const char **overrides = NULL;
   MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));
@@ -87,7 +109,11 @@ const cli_command cli_run = {
         "ranks, "
         "the point stays pending, all others are run, and the exit status is 75.\n\n"
         "SIGINT, SIGTERM or SIGUSR1 stop the sweep: no new points start, running ones end or are given up, the file is "
-        "complete, and --resume goes on. A second signal does not wait for running points.",
+        "complete, and --resume goes on. A second signal does not wait for running points. The same happens before the "
+        "time of a SLURM job, or --time-limit, is over: no point starts that would not end in time, and what still "
+        "runs near the end is stopped. A training that is stopped keeps its state in FILE.h5.POINT.checkpoint, and "
+        "goes "
+        "on from it; such files may be deleted, which costs that state alone.",
     .options = options,
     .option_count = OPTION_COUNT,
     .examples =

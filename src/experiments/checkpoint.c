@@ -17,3 +17,10 @@ mhas_code mhas_task_proceed(const mhas_task *task, const mhas_piece *pieces, int
   MHAS_TRY(kept->write(kept->context, pieces, count, code == MHAS_OK ? error : NULL));
   return code;
 }
+
+void mhas_task_keep(const mhas_task *task, const mhas_piece *pieces, int count) {
+  const mhas_checkpoints *kept = task->checkpoints;
+  if (kept != NULL) {
+    (void)kept->write(kept->context, pieces, count, NULL); /* the stop is what counts */
+  }
+}

@@ -309,22 +309,22 @@ static mhas_code examine(mhas_training *t, mhas_value *result, mhas_error *error
   const mhas_examination all = examination_of(t);
   mhas_examined found;
   MHAS_TRY(mhas_examine(&all, &found, error));
-  result[R_ACCURACY_CLEAN].real = t->clean_labels != NULL ? found.accuracy_clean : t->best_accuracy;
+  result[R_ACCURACY_CLEAN].real = t->clean_labels != NULL ? found.accuracy_clean : t->state.best_accuracy;
   result[R_ACCURACY_PRUNED].real = found.accuracy_pruned;
   result[R_LOSS_PRUNED].real = found.loss_pruned;
   result[R_ACCURACY_QUANTIZED].real = found.accuracy_quantized;
   result[R_LOSS_QUANTIZED].real = found.loss_quantized;
-  t->flops += extra_passes(t->task->point.values, &t->recipe) *
-              mhas_model_forward_flops(&t->recipe.model, t->recipe.batch, (double)t->recipe.data.samples);
+  t->state.flops += extra_passes(t->task->point.values, &t->recipe) *
+                    mhas_model_forward_flops(&t->recipe.model, t->recipe.batch, (double)t->recipe.data.samples);
   return MHAS_OK;
 }
 
 static void fill_results(const mhas_training *t, mhas_value *result) {
   const mhas_model_shape *s = &t->recipe.model;
-  result[R_ACCURACY].real = t->best_accuracy;
-  result[R_LOSS].real = t->best_loss;
-  result[R_BEST_STEP].integer = t->best_step;
-  result[R_STEPS_RUN].integer = t->steps_run;
+  result[R_ACCURACY].real = t->state.best_accuracy;
+  result[R_LOSS].real = t->state.best_loss;
+  result[R_BEST_STEP].integer = t->state.best_step;
+  result[R_STEPS_RUN].integer = t->state.steps_run;
   result[R_BOUND_LOWER].integer = mhas_bound_lower(s->heads, s->context, s->key_dim);
   result[R_BOUND_SHARED].integer = mhas_variant_bound_shared(&s->variant, s->heads, s->context, s->dim, s->key_dim);
   result[R_BOUND_WIDTH].integer = mhas_bound_width(s->heads, s->dim);
@@ -333,17 +333,23 @@ static void fill_results(const mhas_training *t, mhas_value *result) {
 }
 
 static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
-  mhas_training t = {
-      .recipe = recipe_of(task->point.values), .task = task, .listener = record, .listener_context = row};
+  mhas_training t = {.recipe = recipe_of(task->point.values),
+                     .task = task,
+                     .resumes = true,
+                     .listener = record,
+                     .listener_context = row};
   mhas_code code = mhas_training_run(&t, error);
   if (code == MHAS_OK) {
     fill_results(&t, row->results);
     code = examine(&t, row->results, error);
+    if (code == MHAS_STOPPED) {
+      mhas_training_keep(&t);
+    }
   }
   if (code == MHAS_OK) {
     code = keep(&t, row, error);
   }
-  row->flops = t.flops;
+  row->flops = t.state.flops;
   mhas_training_free(&t);
   return code;
 }

@@ -42,33 +42,42 @@ mhas_code mhas_score_all(const mhas_task *task, mhas_model *model, const mhas_sa
 }
 
 /* Evaluates the model as it is after `step` steps, records it, and keeps it if its loss is the least so far. */
-static mhas_code judge(mhas_training *t, int64_t step, double *accuracy, mhas_error *error) {
+static mhas_code judge(mhas_training *t, mhas_error *error) {
+  mhas_training_state *state = &t->state;
+  const int64_t step = state->steps_run;
   double loss = NAN;
-  MHAS_TRY(mhas_score_all(t->task, t->model, &t->samples, t->recipe.batch, &loss, accuracy, error));
-  t->flops += mhas_model_forward_flops(&t->recipe.model, t->recipe.batch, (double)t->recipe.data.samples);
+  double accuracy = NAN;
+  MHAS_TRY(mhas_score_all(t->task, t->model, &t->samples, t->recipe.batch, &loss, &accuracy, error));
+  state->flops += mhas_model_forward_flops(&t->recipe.model, t->recipe.batch, (double)t->recipe.data.samples);
   if (!isfinite(loss)) {
     return diverged(t, step, loss, error);
   }
   if (t->listener != NULL) {
-    t->listener(t->listener_context, t->records++, step, loss, *accuracy);
+    t->listener(t->listener_context, state->records++, step, loss, accuracy);
   }
-  if (loss < t->best_loss) {
-    t->best_loss = loss;
-    t->best_accuracy = *accuracy;
-    t->best_step = step;
+  if (loss < state->best_loss) {
+    state->best_loss = loss;
+    state->best_accuracy = accuracy;
+    state->best_step = step;
     mhas_model_keep_best(t->model);
   }
+  state->steps_judged = step;
+  state->memorized = t->recipe.early_stop && accuracy == 1.0; /* never so in regression, where it is NaN */
   return MHAS_OK;
+}
+
+/* The order of the samples in the epoch of this step. */
+static void shuffle(mhas_training *t, int64_t step) {
+  mhas_random_permutation(t->task->point.random, MHAS_STREAM_SHUFFLE, (uint64_t)(step / steps_per_epoch(t)),
+                          (size_t)t->recipe.data.samples, t->order);
 }
 
 /* One step on the next batch of the epoch's order. */
 static mhas_code train_step(mhas_training *t, int64_t step, mhas_error *error) {
-  const int64_t steps_in_epoch = steps_per_epoch(t);
-  const int64_t first = step % steps_in_epoch * t->recipe.batch;
+  const int64_t first = step % steps_per_epoch(t) * t->recipe.batch;
   const int64_t count = batch_from(t, first);
   if (first == 0) {
-    mhas_random_permutation(t->task->point.random, MHAS_STREAM_SHUFFLE, (uint64_t)(step / steps_in_epoch),
-                            (size_t)t->recipe.data.samples, t->order);
+    shuffle(t, step);
   }
   mhas_model_disturb(t->model, t->task->point.random, step);
   const double loss = mhas_model_gradient(t->model, &t->samples, t->order + first, count);
@@ -83,23 +92,53 @@ static mhas_code train_step(mhas_training *t, int64_t step, mhas_error *error) {
   if (t->recipe.l1 > 0.0) {
     mhas_model_shrink(t->model, lr, t->recipe.l1);
   }
-  t->flops += mhas_model_gradient_flops(&t->recipe.model, t->recipe.batch, (double)count) +
-              mhas_recipe_update_flops(&t->recipe);
+  t->state.flops += mhas_model_gradient_flops(&t->recipe.model, t->recipe.batch, (double)count) +
+                    mhas_recipe_update_flops(&t->recipe);
+  return MHAS_OK;
+}
+
+enum { PIECES = 1 + MHAS_MODEL_PIECES };
+
+static void pieces_of(mhas_training *t, mhas_piece pieces[PIECES]) {
+  pieces[0] = (mhas_piece){&t->state, sizeof t->state};
+  mhas_model_pieces(t->model, pieces + 1);
+}
+
+static bool is_to_be_judged(const mhas_training *t) {
+  const int64_t step = t->state.steps_run;
+  return step > t->state.steps_judged && (step % t->recipe.eval_every == 0 || step == t->recipe.schedule.steps);
+}
+
+/* The next step or evaluation. */
+static mhas_code advance(mhas_training *t, mhas_error *error) {
+  if (is_to_be_judged(t)) {
+    return judge(t, error);
+  }
+  MHAS_TRY(train_step(t, t->state.steps_run, error));
+  t->state.steps_run++;
   return MHAS_OK;
 }
 
 static mhas_code train(mhas_training *t, mhas_error *error) {
-  const int64_t steps = t->recipe.schedule.steps;
-  bool memorized = false;
-  while (t->steps_run < steps && !memorized) {
-    MHAS_TRY(proceed(t, error));
-    MHAS_TRY(train_step(t, t->steps_run, error));
-    const int64_t step = ++t->steps_run;
-    if (step % t->recipe.eval_every == 0 || step == steps) {
-      double accuracy = NAN;
-      MHAS_TRY(judge(t, step, &accuracy, error));
-      memorized = t->recipe.early_stop && accuracy == 1.0; /* never so in regression, where it is NaN */
+  const mhas_task *task = t->task;
+  mhas_piece pieces[PIECES];
+  bool found = false;
+  pieces_of(t, pieces);
+  if (t->resumes) {
+    MHAS_TRY(mhas_task_restore(task, pieces, PIECES, &found, error));
+  }
+  if (found) {
+    shuffle(t, t->state.steps_run);
+  }
+  while ((t->state.steps_run < t->recipe.schedule.steps && t->state.memorized == 0) || is_to_be_judged(t)) {
+    if (!is_to_be_judged(t)) { /* an evaluation asks by itself */
+      MHAS_TRY(t->resumes ? mhas_task_proceed(task, pieces, PIECES, error) : proceed(t, error));
     }
+    const mhas_code code = advance(t, error);
+    if (code == MHAS_STOPPED) {
+      mhas_training_keep(t);
+    }
+    MHAS_TRY(code);
   }
   return MHAS_OK;
 }
@@ -139,9 +178,17 @@ static mhas_code prepare(mhas_training *t, mhas_error *error) {
 }
 
 mhas_code mhas_training_run(mhas_training *training, mhas_error *error) {
-  training->best_loss = INFINITY;
+  training->state.best_loss = INFINITY;
   MHAS_TRY(prepare(training, error));
   return train(training, error);
+}
+
+void mhas_training_keep(mhas_training *training) {
+  mhas_piece pieces[PIECES];
+  if (training->resumes) {
+    pieces_of(training, pieces);
+    mhas_task_keep(training->task, pieces, PIECES);
+  }
 }
 
 void mhas_training_free(mhas_training *training) {

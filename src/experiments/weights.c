@@ -66,18 +66,18 @@ static mhas_code take_best(const mhas_training *training, mhas_weights *weights,
       compose += count;
     }
   }
-  weights->accuracy = training->best_accuracy;
-  weights->loss = training->best_loss;
+  weights->accuracy = training->state.best_accuracy;
+  weights->loss = training->state.best_loss;
   return MHAS_OK;
 }
 
 static mhas_code train(const mhas_weights_wish *wish, const mhas_task *task, mhas_weights *weights, mhas_error *error) {
-  mhas_training training = {.recipe = wish->recipe, .task = task};
+  mhas_training training = {.recipe = wish->recipe, .task = task, .resumes = true};
   mhas_code code = mhas_training_run(&training, error);
   if (code == MHAS_OK) {
     code = take_best(&training, weights, error);
   }
-  weights->flops = training.flops;
+  weights->flops = training.state.flops;
   mhas_training_free(&training);
   return code;
 }

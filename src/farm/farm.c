@@ -135,6 +135,7 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
   if (farm.rank == 0) {
     farm.options = options;
     farm.stopping.grace_seconds = options->grace_seconds;
+    farm.stopping.ends = options->schedule.ends;
     farm.chunk_most = mhas_schedule_defaults(&options->schedule).chunk_most;
   }
   const assignment todo = {rows, flops, ranks, count};

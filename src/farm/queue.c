@@ -88,13 +88,14 @@ static void sort_rows(mhas_queue *queue, const int64_t *rows, const float *flops
         break;
       }
       case FOR_TEAM:
-        queue->wide[wide++] = (mhas_wide_row){rows[i], cost, ranks[i]};
+        queue->wide[wide++] = (mhas_wide_row){rows[i], cost, ranks[i], false};
         queue->wide_flops_left += (double)cost;
         queue->wide_ranks_left += ranks[i];
         break;
       case NOWHERE: break;
     }
   }
+  queue->wide_left = wide;
   qsort(queue->wide, (size_t)queue->wide_count, sizeof *queue->wide, compare_wide);
 }
 
@@ -127,15 +128,22 @@ void mhas_queue_free(mhas_queue *queue) {
 
 /* ---- taking ---- */
 
-const mhas_wide_row *mhas_queue_wide(const mhas_queue *queue) {
-  return queue->wide_next < queue->wide_count ? &queue->wide[queue->wide_next] : NULL;
+mhas_wide_row *mhas_queue_wide(const mhas_queue *queue, const mhas_wide_row *last) {
+  int64_t i = last == NULL ? queue->wide_next : last - queue->wide + 1;
+  while (i < queue->wide_count && queue->wide[i].taken) {
+    i++;
+  }
+  return i < queue->wide_count ? &queue->wide[i] : NULL;
 }
 
-void mhas_queue_take_wide(mhas_queue *queue) {
-  const mhas_wide_row *taken = &queue->wide[queue->wide_next++];
-  const bool last = queue->wide_next == queue->wide_count;
-  queue->wide_flops_left = last ? 0.0 : fmax(queue->wide_flops_left - (double)taken->flops, 0.0);
-  queue->wide_ranks_left -= taken->ranks;
+void mhas_queue_take_wide(mhas_queue *queue, mhas_wide_row *wide) {
+  wide->taken = true;
+  queue->wide_left--;
+  queue->wide_flops_left = queue->wide_left == 0 ? 0.0 : fmax(queue->wide_flops_left - (double)wide->flops, 0.0);
+  queue->wide_ranks_left -= wide->ranks;
+  while (queue->wide_next < queue->wide_count && queue->wide[queue->wide_next].taken) {
+    queue->wide_next++;
+  }
 }
 
 /* The highest bucket whose first row fits; -1 if there is none. */

@@ -13,6 +13,7 @@ typedef struct mhas_wide_row {
   int64_t row;
   float flops;
   int32_t ranks;
+  bool taken;
 } mhas_wide_row;
 
 typedef struct mhas_queue {
@@ -28,8 +29,9 @@ typedef struct mhas_queue {
 
   /* For teams: by ranks, then by cost, both descending. */
   mhas_wide_row *wide;
-  int64_t wide_count, wide_next;
-  double wide_flops_left, wide_ranks_left; /* sums over the rows from wide_next on */
+  int64_t wide_count, wide_next; /* those before the next one are taken */
+  int64_t wide_left;
+  double wide_flops_left, wide_ranks_left; /* sums over those that wait */
 
   int64_t stranded; /* rows that need more ranks than there ever are: they are not in the queue */
   int widest;       /* the most ranks that one of those needs */
@@ -40,9 +42,10 @@ mhas_code mhas_queue_create(const int64_t *rows, const float *flops, const int32
                             int ranks_most, double small_flops, mhas_queue *queue, mhas_error *error);
 void mhas_queue_free(mhas_queue *queue);
 
-/* The row that the next team is for; NULL if there is none. It stays the queue's for good. */
-const mhas_wide_row *mhas_queue_wide(const mhas_queue *queue);
-void mhas_queue_take_wide(mhas_queue *queue);
+/* The rows that wait for a team, one after the other: the first one behind `last` (NULL: of all); NULL at the end. They
+ * stay the queue's for good. */
+mhas_wide_row *mhas_queue_wide(const mhas_queue *queue, const mhas_wide_row *last);
+void mhas_queue_take_wide(mhas_queue *queue, mhas_wide_row *wide);
 
 /*
  * Takes rows for one rank: the costliest one that takes no longer than `room` seconds by this pace, and after it rows

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "farm/keeper.h"
+
 /* However long a chunk turns out to be, a finished row reaches the file about this soon. */
 static const double flush_seconds = 1.0;
 
@@ -14,10 +16,11 @@ struct mhas_row_work {
   bool keeps;         /* arrays are stored */
   mhas_row row;       /* reused by every point */
   mhas_store_keep keep;
+  mhas_keeper keeper;
 };
 
-mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, mhas_row_work **work,
-                               mhas_error *error) {
+mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, const char *path,
+                               double checkpoint_every, mhas_row_work **work, mhas_error *error) {
   mhas_row_work *made = NULL;
   MHAS_TRY(mhas_alloc(&made, 1, sizeof *made, "the work of a rank", error));
   made->sweep = sweep;
@@ -25,6 +28,7 @@ mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_st
   made->store = store;
   made->experiment = mhas_sweep_experiment(sweep);
   made->keep.store = store;
+  mhas_keeper_start(&made->keeper, path, checkpoint_every, sweep);
   const unsigned wanted = mhas_sweep_store(sweep);
   mhas_row *row = &made->row;
   row->record_capacity = mhas_store_record_capacity(store);
@@ -134,11 +138,17 @@ static mhas_code values_at(void *context, int64_t size, mhas_value *values, mhas
   return mhas_sweep_point_at(point->sweep, point->index, size, values, error);
 }
 
+/* A search is made of many runs, and members of a team would have to agree on where they are. */
+static const mhas_checkpoints *checkpoints_of(const mhas_row_work *work, const mhas_team *team) {
+  return work->experiment->search == NULL && team->size == 1 ? &work->keeper.checkpoints : NULL;
+}
+
 /* Computes one row into work->row. */
-static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowance *allowed, mhas_error *error) {
+static mhas_code run_point(mhas_row_work *work, int64_t row_number, allowance *allowed, mhas_error *error) {
   const mhas_team *team = allowed->team;
   grid_point point = {.sweep = work->sweep, .index = mhas_rows_grid_index(work->rows, row_number)};
   mhas_row_clear(work->experiment, &work->row);
+  mhas_keeper_begin(&work->keeper, row_number, &work->row, &allowed->started);
   work->keep.row = row_number;
   work->row.keep = !work->keeps ? NULL : team->rank == 0 ? mhas_store_keep_array : drop_array;
   int64_t replicate = 0;
@@ -151,7 +161,8 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowa
       .store = mhas_sweep_store(work->sweep),
       .team = *team,
       .proceed = proceed,
-      .context = (void *)allowed,
+      .context = allowed,
+      .checkpoints = checkpoints_of(work, team),
       .at = values_at,
       .at_context = &point,
   };
@@ -161,7 +172,7 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, const allowa
 /* Runs one row and, on member 0, puts how it ended into the file. Fails only if the run as a whole is broken. */
 static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row_number, mhas_farm_control *control,
                          uint8_t *outcome, mhas_error *error) {
-  const allowance allowed = {
+  allowance allowed = {
       .control = control,
       .team = team,
       .started = mhas_now(),
@@ -186,7 +197,11 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
   }
   ended.seconds = mhas_now() - allowed.started;
   *outcome = (uint8_t)ended.status;
-  return team->rank > 0 ? MHAS_OK : mhas_store_append(work->store, row_number, &work->row, &ended, error);
+  if (team->rank > 0) {
+    return MHAS_OK;
+  }
+  MHAS_TRY(mhas_store_append(work->store, row_number, &work->row, &ended, error));
+  return ended.status == MHAS_PENDING ? MHAS_OK : mhas_keeper_end(&work->keeper, work->store, error);
 }
 
 /* Puts a row back as it was. */

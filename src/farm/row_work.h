@@ -6,9 +6,10 @@
 
 typedef struct mhas_row_work mhas_row_work;
 
-/* Borrows sweep, rows and store, which must outlive it. The caller destroys *work. */
-mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, mhas_row_work **work,
-                               mhas_error *error);
+/* Borrows sweep, rows, store and `path`, of the result file, which must outlive it; a long point keeps a checkpoint
+ * every so many seconds (0: only when it is stopped). The caller destroys *work. */
+mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_store *store, const char *path,
+                               double checkpoint_every, mhas_row_work **work, mhas_error *error);
 void mhas_row_work_destroy(mhas_row_work *work); /* NULL is fine */
 
 /* A mhas_farm_work.run whose context is a mhas_row_work. */

@@ -6,11 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "farm/allotment.h"
 #include "farm/row_work.h"
 #include "farm/run_words.h"
 #include "farm/talk.h"
 #include "farm/workload.h"
+#include "mhasweep/checkpoint.h"
 #include "mhasweep/linalg.h"
+
+static const double SQUEUE_SECONDS = 10.0; /* for it to answer */
 
 enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
 
@@ -26,6 +30,7 @@ typedef struct sweep_run {
   int lock;
   mhas_store *store;
   mhas_row_work *work;
+  double began;
   /* rank 0: */
   mhas_workload todo; /* cut by --limit: some rows are left pending on purpose */
 } sweep_run;
@@ -161,6 +166,17 @@ static mhas_code create_file(sweep_run *run, mhas_error *error) {
   return mhas_store_create(run->path.data, run->sweep, run->rows, &plan, &provenance, error);
 }
 
+/* A checkpoint is of use as long as its point is open; in a new file none is. */
+typedef struct open_rows {
+  const uint8_t *status; /* [count]; NULL: a new file */
+  int64_t count;
+} open_rows;
+
+static bool is_open(void *context, int64_t row) {
+  const open_rows *rows = context;
+  return rows->status != NULL && row < rows->count && rows->status[row] == MHAS_PENDING;
+}
+
 /* Rank 0: after this the file is there, locked, and the list of rows is made. */
 static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
   const mhas_run_options *options = run->options;
@@ -177,10 +193,36 @@ static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
     MHAS_TRY(create_file(run, error));
     MHAS_TRY(mhas_store_lock(path, &run->lock, error));
   }
+  open_rows open = {status, mhas_rows_count(run->rows)};
+  mhas_checkpoint_tidy(path, is_open, &open);
   const int workers = run->size == 1 ? 1 : run->size - 1;
   const mhas_code code = mhas_workload_list(run->sweep, run->rows, status, options->limit, workers, &run->todo, error);
   mhas_free(status);
   return code;
+}
+
+/* ---- how much time there is ------------------------------------------------------ */
+
+/* Rank 0: when all work has to be over, for the scheduler; 0 if nothing says so. */
+static double find_end(const sweep_run *run) {
+  mhas_error doubt;
+  const double spent = mhas_now() - run->began;
+  const mhas_allotment time = mhas_allotment_find(run->options->time_limit - spent, SQUEUE_SECONDS, &doubt);
+  if (doubt.text[0] != '\0') {
+    mhas_say("warning: %s; --time-limit tells how much time there is", doubt.text);
+  }
+  if (isinf(time.seconds)) {
+    return 0.0;
+  }
+  const double left = fmax(time.seconds, 0.0);
+  const double margin = mhas_allotment_margin(left);
+  char whole[MHAS_HUMAN_LENGTH];
+  char end[MHAS_HUMAN_LENGTH];
+  if (!run->options->quiet) {
+    mhas_say("time: %s (%s); no point starts that would not end by then, and running ones stop %s before",
+             mhas_human_seconds(left, whole), time.source, mhas_human_seconds(margin, end));
+  }
+  return mhas_now() + left - margin;
 }
 
 /* ---- the run itself -------------------------------------------------------------- */
@@ -194,7 +236,9 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   }
   MHAS_TRY(agree(run->comm, code, error));
   const mhas_farm_options options = {
-      .schedule = {.max_failures = limits->max_failures, .static_teams = run->options->static_teams},
+      .schedule = {.max_failures = limits->max_failures,
+                   .static_teams = run->options->static_teams,
+                   .ends = run->rank == 0 ? find_end(run) : 0.0},
       .grace_seconds = 20.0, /* less than the 30 s that SLURM leaves between SIGTERM and SIGKILL */
       .progress = progress == NULL ? NULL : mhas_progress_show,
       .progress_context = progress,
@@ -209,7 +253,8 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
 /* Opens, works, closes. Collective. */
 static mhas_code run_farm(sweep_run *run, mhas_farm_state *state, mhas_error *error) {
   MHAS_TRY(mhas_store_open(run->path.data, run->comm, run->sweep, &run->store, error));
-  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, &run->work, error);
+  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, run->path.data,
+                                        run->options->checkpoint_every, &run->work, error);
   code = agree(run->comm, code, error);
   if (code == MHAS_OK) {
     code = work_through(run, state, error);
@@ -234,6 +279,14 @@ static void say_stranded(const sweep_run *run, const mhas_farm_state *state) {
            state->workers == 1 ? "s" : "", one ? "it stays" : "they stay", state->widest + 1, mebibytes);
 }
 
+static void say_out_of_time(const mhas_farm_state *state) {
+  if (state->done + state->failed > 0 || state->given_up > 0) {
+    mhas_say("stopped in time: what is open would not have ended before the end; `--resume` goes on");
+  } else {
+    mhas_say("nothing could be done in the time that there was; give it more");
+  }
+}
+
 /* Rank 0: the closing words, and the exit status that the file as a whole deserves. */
 static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   const char *path = run->path.data;
@@ -245,7 +298,7 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   }
   const int64_t open = tally.pending + tally.running;
   char elapsed[MHAS_HUMAN_LENGTH];
-  if (!run->options->quiet) {
+  if (!run->options->quiet && state->total > 0) {
     mhas_say("%s: %" PRId64 " done, %" PRId64 " failed, %" PRId64 " open after %s", path, tally.done, tally.failed,
              open, mhas_human_seconds(state->elapsed, elapsed));
   }
@@ -259,7 +312,9 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
     say_stranded(run, state);
   }
   if (open > 0) {
-    if (state->stopping) {
+    if (state->out_of_time) {
+      say_out_of_time(state);
+    } else if (state->stopping) {
       mhas_say("stopped on request; `--resume` goes on");
     } else if (run->todo.cut) {
       mhas_say("stopped at --limit; `--resume` goes on");
@@ -275,6 +330,19 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   return EXIT_DONE;
 }
 
+/* There was nothing to run: the file is complete, or --limit is 0. */
+static mhas_code conclude_idle(const sweep_run *run, int *status, mhas_error *error) {
+  if (run->rank == 0) {
+    const mhas_farm_state nothing = {0};
+    if (!run->options->quiet) {
+      mhas_say("%s: %s", run->path.data,
+               run->todo.cut ? "no point is run, by --limit" : "nothing is left to run, every point has ended");
+    }
+    *status = conclude(run, &nothing);
+  }
+  return mhas_share(run->comm, status, (int)sizeof *status, error);
+}
+
 static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_error *error) {
   MHAS_TRY(mhas_mpi_check(MPI_Comm_set_errhandler(run->comm, MPI_ERRORS_RETURN), "have errors returned", error));
   if (mhas_world_check(run->size, error) != MHAS_OK) {
@@ -283,6 +351,11 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   MHAS_TRY(agree(run->comm, mhas_signals_catch(error), error));
   MHAS_TRY(read_sweep(run, report, error));
   MHAS_TRY(agree(run->comm, run->rank == 0 ? prepare_file(run, error) : MHAS_OK, error));
+  int64_t count = run->todo.count;
+  MHAS_TRY(mhas_share(run->comm, &count, (int)sizeof count, error));
+  if (count == 0) {
+    return conclude_idle(run, status, error);
+  }
   MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo.count, mhas_rows_count(run->rows), run->path.data,
                            run->options->quiet, error));
   mhas_farm_state state = {0};
@@ -294,7 +367,7 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
 }
 
 int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn) {
-  sweep_run run = {.comm = comm, .options = options, .lock = -1};
+  sweep_run run = {.comm = comm, .options = options, .lock = -1, .began = mhas_now()};
   mhas_text report = {0};
   mhas_error error = {.text = ""};
   int status = EXIT_BROKEN;

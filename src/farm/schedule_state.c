@@ -20,7 +20,7 @@ double mhas_schedule_rest(const mhas_scheduler *scheduler, const mhas_assignment
 /* Of a row that is still to be handed out, the longest; and rank-seconds of all of them. */
 static void look_ahead(const mhas_scheduler *scheduler, double *longest, double *work) {
   const mhas_queue *queue = &scheduler->queue;
-  const mhas_wide_row *wide = mhas_queue_wide(queue);
+  const mhas_wide_row *wide = mhas_queue_wide(queue, NULL);
   *longest = *work = 0.0;
   if (mhas_schedule_closed(scheduler)) {
     return;
@@ -63,6 +63,12 @@ static double rate(const mhas_scheduler *scheduler, double now) {
   return seconds > 0.0 ? (double)(scheduler->done + scheduler->failed - from->ended) / seconds : 0.0;
 }
 
+/* Whether rows are left for no other reason than the clock. */
+static bool is_out_of_time(const mhas_scheduler *scheduler, double now) {
+  const double ends = scheduler->options.ends;
+  return ends > 0.0 && (now >= ends || (scheduler->too_late && scheduler->running_count == 0));
+}
+
 void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state) {
   *state = (mhas_farm_state){
       .total = scheduler->count,
@@ -78,6 +84,7 @@ void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm
       .rows_per_second = scheduler->started ? rate(scheduler, now) : 0.0,
       .eta = eta(scheduler, now),
       .stopping = scheduler->stopped,
+      .out_of_time = is_out_of_time(scheduler, now),
       .too_many_failures = scheduler->failed > scheduler->options.max_failures,
   };
 }

@@ -21,10 +21,11 @@ static const double SNAPSHOT_SECONDS = 0.5; /* between two, at least */
 /* ---- creating ---- */
 
 mhas_schedule_options mhas_schedule_defaults(const mhas_schedule_options *options) {
-  mhas_schedule_options whole = {CHUNK_SECONDS, CHUNK_MOST, INT64_MAX, false};
+  mhas_schedule_options whole = {.chunk_seconds = CHUNK_SECONDS, .chunk_most = CHUNK_MOST, .max_failures = INT64_MAX};
   if (options != NULL) {
     whole.max_failures = options->max_failures;
     whole.static_teams = options->static_teams;
+    whole.ends = options->ends;
     if (options->chunk_seconds > 0.0) {
       whole.chunk_seconds = options->chunk_seconds;
     }
@@ -142,12 +143,18 @@ static void give_order(mhas_scheduler *scheduler, const mhas_assignment *assignm
   *order = (mhas_order){scheduler->members, assignment->rows, assignment->count, assignment->ranks};
 }
 
-static void start_team(mhas_scheduler *scheduler, const mhas_wide_row *wide, double now, mhas_order *order) {
-  mhas_queue_take_wide(&scheduler->queue);
+static void start_team(mhas_scheduler *scheduler, mhas_wide_row *wide, double now, mhas_order *order) {
+  mhas_queue_take_wide(&scheduler->queue, wide);
   scheduler->gathering.planned = false;
   const mhas_assignment assignment = {
       .rows = &wide->row, .count = 1, .flops = (double)wide->flops, .since = now, .ranks = wide->ranks};
   give_order(scheduler, &assignment, order);
+}
+
+/* Seconds that the clock leaves for a row, of which there is an estimate or not. */
+static double time_left(const mhas_scheduler *scheduler, bool known, double now) {
+  const double ends = scheduler->options.ends;
+  return ends <= 0.0 || (!known && now < ends) ? INFINITY : ends - now;
 }
 
 static bool start_chunk(mhas_scheduler *scheduler, int worker, double room, double now, mhas_order *order) {
@@ -162,28 +169,25 @@ static bool start_chunk(mhas_scheduler *scheduler, int worker, double room, doub
   return true;
 }
 
-bool mhas_scheduler_next(mhas_scheduler *scheduler, double now, mhas_order *order) {
-  start_clock(scheduler, now);
-  if (mhas_schedule_closed(scheduler) || scheduler->idle_count == 0) {
-    return false;
+/* The widest and costliest row for which there is time; NULL if there is none. */
+static mhas_wide_row *next_wide(mhas_scheduler *scheduler, double now) {
+  const double left = time_left(scheduler, scheduler->pace.learned + scheduler->team_pace.learned > 0, now);
+  mhas_wide_row *wide = mhas_queue_wide(&scheduler->queue, NULL);
+  while (wide != NULL && mhas_schedule_seconds(scheduler, (double)wide->flops, 1.0, wide->ranks) > left) {
+    wide = mhas_queue_wide(&scheduler->queue, wide);
   }
-  const mhas_wide_row *wide = mhas_queue_wide(&scheduler->queue);
-  if (wide == NULL) {
-    return start_chunk(scheduler, mhas_schedule_idle_from(scheduler, 0), INFINITY, now, order);
-  }
-  if (mhas_team_find(scheduler, wide->ranks)) {
-    start_team(scheduler, wide, now, order);
-    return true;
-  }
-  if (scheduler->queue.left == 0) {
-    return false;
-  }
+  return wide;
+}
+
+/* One-rank rows for who is idle while a team of so many gathers. */
+static bool fill_in(mhas_scheduler *scheduler, int ranks, double now, mhas_order *order) {
   mhas_gathering *gathering = &scheduler->gathering;
   if (!gathering->planned) {
-    mhas_team_plan(scheduler, wide->ranks, now);
+    mhas_team_plan(scheduler, ranks, now);
   }
-  double room = 0.0;
-  const int worker = mhas_team_leaves(scheduler, wide->ranks, now, &room);
+  double most = 0.0;
+  const int worker = mhas_team_leaves(scheduler, ranks, now, &most);
+  const double room = fmin(most, time_left(scheduler, scheduler->pace.learned > 0, now));
   if (worker < 0 || !start_chunk(scheduler, worker, room, now, order)) {
     return false;
   }
@@ -192,6 +196,27 @@ bool mhas_scheduler_next(mhas_scheduler *scheduler, double now, mhas_order *orde
     gathering->spare--;
   }
   return true;
+}
+
+bool mhas_scheduler_next(mhas_scheduler *scheduler, double now, mhas_order *order) {
+  start_clock(scheduler, now);
+  if (mhas_schedule_closed(scheduler) || scheduler->idle_count == 0) {
+    return false;
+  }
+  mhas_wide_row *wide = next_wide(scheduler, now);
+  if (wide == NULL) {
+    scheduler->gathering.planned = false; /* there may have been one that there is no time for any more */
+    const int worker = mhas_schedule_idle_from(scheduler, 0);
+    const double room = time_left(scheduler, scheduler->pace.learned > 0, now);
+    const bool given = start_chunk(scheduler, worker, room, now, order);
+    scheduler->too_late = !given && scheduler->queue.left + scheduler->queue.wide_left > 0;
+    return given;
+  }
+  if (mhas_team_find(scheduler, wide->ranks)) {
+    start_team(scheduler, wide, now, order);
+    return true;
+  }
+  return scheduler->queue.left > 0 && fill_in(scheduler, wide->ranks, now, order);
 }
 
 /* ---- ends ---- */

@@ -55,6 +55,7 @@ struct mhas_scheduler {
 
   int64_t done, failed, given_up, rows_running;
   bool stopped;
+  bool too_late; /* when the last order was asked for, rows were left that there was no time for */
 
   mhas_pace pace;      /* of rows on one rank */
   mhas_pace team_pace; /* of rows on teams: operations are those of one member */

@@ -4,6 +4,9 @@
 static const double ONE_WISH_SECONDS = 1.0;
 
 mhas_stop_level mhas_stopping_level(mhas_stopping *stopping, int signals, double now) {
+  if (stopping->ends > 0.0 && now >= stopping->ends) {
+    return MHAS_STOP_ABANDON; /* the rest of the time is for keeping what is done */
+  }
   if (signals == 0) {
     return MHAS_STOP_NONE;
   }

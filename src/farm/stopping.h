@@ -1,5 +1,5 @@
 /*
- * When to stop: signals in, how far the stop has come out. Pure.
+ * When to stop: signals and the clock in, how far the stop has come out. Pure.
  */
 #ifndef MHASWEEP_FARM_STOPPING_H
 #define MHASWEEP_FARM_STOPPING_H
@@ -14,6 +14,7 @@ typedef enum mhas_stop_level {
 
 typedef struct mhas_stopping {
   double grace_seconds; /* from the first signal to abandoning */
+  double ends;          /* when all work has to be over; 0: never */
   bool signalled;
   double since;   /* of the first signal */
   int first_wave; /* signals that count as the first one */

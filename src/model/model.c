@@ -165,6 +165,14 @@ void mhas_model_load_best(mhas_model *model) {
   memcpy(model->buffer[PARAMETERS], model->buffer[BEST], (size_t)model->length * mhas_precision_size(model->precision));
 }
 
+void mhas_model_pieces(mhas_model *model, mhas_piece pieces[MHAS_MODEL_PIECES]) {
+  const mhas_buffer vectors[MHAS_MODEL_PIECES - 1] = {PARAMETERS, MOMENT1, MOMENT2, BEST};
+  for (int i = 0; i < MHAS_MODEL_PIECES - 1; i++) {
+    pieces[i] = (mhas_piece){model->buffer[vectors[i]], (size_t)model->length * mhas_precision_size(model->precision)};
+  }
+  pieces[MHAS_MODEL_PIECES - 1] = (mhas_piece){&model->updates, sizeof model->updates};
+}
+
 /* ---- passes -------------------------------------------------------------------- */
 
 void mhas_model_forward(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count,

@@ -32,7 +32,9 @@ class Output(harness.Folder):
 
     def test_resume_of_a_complete_file_runs_nothing(self):
         self.run_program("run", "sweep.yaml")
-        self.run_program("run", "sweep.yaml", "--resume", ranks=3)
+        ended = self.run_program("run", "sweep.yaml", "--resume", ranks=3)
+        self.assertIn("nothing is left to run", ended.stderr)
+        self.assertNotIn("0 of 0", ended.stderr)
         self.assertEqual(harness.column(self.folder / "sweep.h5", "attempts").tolist(), [1, 1, 1])
 
     def test_resume_ignores_comments_and_key_order(self):

@@ -52,6 +52,17 @@ static void the_grace_may_be_nothing_or_endless(void **unused) {
   assert_int_equal(mhas_stopping_level(&endless, 1, 1e12), MHAS_STOP_DRAIN);
 }
 
+static void at_the_end_of_the_time_running_rows_are_left(void **unused) {
+  (void)unused;
+  mhas_stopping stopping = {.grace_seconds = 20.0, .ends = 500.0};
+  assert_int_equal(mhas_stopping_level(&stopping, 0, 499.9), MHAS_STOP_NONE);
+  assert_int_equal(mhas_stopping_level(&stopping, 0, 500.0), MHAS_STOP_ABANDON);
+  assert_int_equal(mhas_stopping_level(&stopping, 1, 501.0), MHAS_STOP_ABANDON);
+  mhas_stopping asked = {.grace_seconds = 20.0, .ends = 500.0};
+  assert_int_equal(mhas_stopping_level(&asked, 1, 495.0), MHAS_STOP_DRAIN);
+  assert_int_equal(mhas_stopping_level(&asked, 1, 500.0), MHAS_STOP_ABANDON); /* before the grace is over */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(without_signals_all_goes_on),
@@ -59,6 +70,7 @@ int main(void) {
       cmocka_unit_test(a_second_signal_ends_the_wait),
       cmocka_unit_test(a_signal_delivered_twice_is_one),
       cmocka_unit_test(the_grace_may_be_nothing_or_endless),
+      cmocka_unit_test(at_the_end_of_the_time_running_rows_are_left),
   };
   return cmocka_run_group_tests_name("stopping", tests, NULL, NULL);
 }
