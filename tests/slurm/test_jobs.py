@@ -178,8 +178,16 @@ class Interruptions(cluster.OnCluster):
                                                  MHASWEEP_LAUNCHER=launcher)
                 self.assert_ended(job, "COMPLETED", 0)
                 self.assertEqual(job.restarts(), 1, str(job))
-                self.assertIn("queued again to go on", job.words())
+                self.assertIn("queues itself again to go on", job.words())
                 self.conclude(f"SIGUSR1, requeue ({launcher})", [path], reference("long"), before)
+
+    def test_a_job_that_stops_by_its_own_clock_queues_itself_again(self):
+        self.write("long.yaml", LONG)
+        job = self.submit("long.yaml", "--time-limit", "5s")
+        self.assert_ended(job, "COMPLETED", 0)
+        self.assertGreaterEqual(job.restarts(), 1, str(job))
+        self.assertIn("stopped in time", job.words())
+        self.conclude("the program's own clock, requeue", [self.folder / "long.h5"], reference("long"))
 
     def test_a_requeued_job_goes_on(self):
         job, path, before = self.disturb(lambda it: call("scontrol", "requeue", it.number))

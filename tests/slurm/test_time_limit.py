@@ -27,7 +27,7 @@ class TimeLimit(cluster.OnCluster):
         self.assertEqual(alone.returncode, 0)
         self.assert_ended(job, "COMPLETED", 0)
         self.assertGreaterEqual(job.restarts(), 1, str(job))
-        self.assertEqual(job.words().count("queued again to go on"), job.restarts())
+        self.assertEqual(job.words().count("queues itself again to go on"), job.restarts())
         self.conclude("time limit of one minute", [path], undisturbed)
 
 
