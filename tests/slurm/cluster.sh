@@ -10,12 +10,13 @@
 # cannot do it (it takes root, the packages slurm-wlm and munge, and the right to make namespaces).
 #
 # Cluster, command and all files of theirs live in namespaces of their own: processes, mounts, network, hostname. When the
-# command ends, or this script is killed in whatever way, the kernel ends every process in them, and nothing is left.
+# command ends, or this script is killed in whatever way, the kernel ends every process in them, and nothing is left (of
+# SIGKILL an empty folder).
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 nodes=${SLURMLAB_NODES:-4} cpus=${SLURMLAB_CPUS:-2}
-tools=(slurmctld slurmd sbatch srun scontrol squeue sinfo scancel munged mpirun unshare ip)
+tools=(slurmctld slurmd sbatch srun scontrol squeue sinfo scancel munged mpirun unshare setpriv ip)
 # Another cluster around this one is none of its business.
 unset "${!SLURM_@}" "${!SBATCH_@}"
 
@@ -38,6 +39,7 @@ check() {
   for tool in "${tools[@]}"; do
     command -v "$tool" >/dev/null || skip "no $tool here (Debian: apt-get install slurm-wlm munge openmpi-bin iproute2)"
   done
+  [ "$(cat /proc/self/setgroups 2>/dev/null)" != deny ] || skip "this is root in a user namespace only"
   unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc ip link set lo up 2>/dev/null ||
     skip "no right to make namespaces here (a container needs CAP_SYS_ADMIN: docker run --privileged)"
 }
@@ -47,8 +49,8 @@ outside() {
   check "$@"
   [ "$1" != --check ] || exit 0
   folder=$(mktemp -d /tmp/slurmlab.XXXXXX) # short: paths of sockets, which go below it, have room for 107 bytes
-  # A background process would read from /dev/null otherwise.
-  unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc "$0" --inside "$folder" "$@" <&0 &
+  # Its death takes process 1 of the namespaces along, and that all others; <&0: it would read from /dev/null otherwise.
+  setpriv --pdeathsig KILL unshare --mount --pid --net --uts --ipc --fork --kill-child --mount-proc "$0" --inside "$folder" "$@" <&0 &
   inside=$!
   # shellcheck disable=SC2064 # the process as it is now
   trap "kill -KILL $inside 2>/dev/null || true" TERM INT HUP
@@ -136,6 +138,9 @@ start() {
     { cat "$D"/log/munged.* >&2; fail "munged did not start"; }
   slurmctld </dev/null >>"$D/log/slurmctld.out" 2>&1 ||
     { cat "$D/log/slurmctld.out" >&2; fail "slurmctld did not start"; }
+  until [ -s "$D/pid/slurmctld" ] || [ "$SECONDS" -gt 60 ]; do
+    sleep 0.05
+  done
   for ((node = 1; node <= nodes; node++)); do
     "$here/node.sh" start "n$node"
   done
@@ -145,10 +150,10 @@ start() {
 await() {
   local end=$((SECONDS + 120))
   while [ "$(sinfo -h -N -p debug -o %T 2>/dev/null | grep -cx idle)" != "$nodes" ]; do
-    if [ "$SECONDS" -ge "$end" ]; then
+    if [ "$SECONDS" -ge "$end" ] || ! kill -0 "$(cat "$D/pid/slurmctld" 2>/dev/null)" 2>/dev/null; then
       sinfo -N -l >&2 || true
       tail -n 20 "$D"/log/*.log >&2
-      fail "not all nodes became idle in two minutes"
+      fail "the controller ended, or not all nodes became idle in two minutes"
     fi
     sleep 0.1
   done

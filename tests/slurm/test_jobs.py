@@ -116,6 +116,20 @@ class Statuses(cluster.OnCluster):
         self.assertEqual(job.restarts(), 0)
         self.enter("too few ranks: not repeated")
 
+    def test_two_jobs_on_one_file_do_not_disturb_each_other_and_no_third(self):
+        self.write("long.yaml", LONG)
+        path = self.folder / "long.h5"
+        first = self.submit("long.yaml", nodes=1, tasks=2, options=["--nodelist=n1"])
+        self.await_rows(first, path, 1)
+        second = self.submit("long.yaml", nodes=1, tasks=2, options=["--nodelist=n2"])
+        self.assert_ended(second, "FAILED", 1)
+        self.assertIn("long.h5: is being written by another run", second.words())
+        call("scancel", "--signal=KILL", "--full", first.number)
+        self.await_state(first)
+        third = self.submit("long.yaml", options=["--nodelist=n3"])
+        self.assert_ended(third, "COMPLETED", 0)
+        self.conclude("two jobs on one file, and a third", [path], reference("long"))
+
     def test_restarts_are_bounded(self):
         self.write("long.yaml", LONG)
         path = self.folder / "long.h5"
