@@ -225,8 +225,9 @@ script() {
     case $line in
       '# ---- adapt '*) head= ;;
       '#SBATCH --job-name='*) line="#SBATCH --job-name=$name" ;;
-      '#SBATCH --ntasks='*)
-        if given n ntasks ntasks-per-node; then continue; fi
+      '# How many CPUs is '*) continue ;;
+      '##SBATCH --ntasks='*)
+        if given n ntasks ntasks-per-node || { given exclusive && given N nodes; }; then continue; fi
         line="#SBATCH --ntasks=$cpus" ;;
       '#SBATCH --time='*)
         if given t time; then continue; fi

@@ -15,6 +15,7 @@ import harness  # noqa: E402
 HERE = pathlib.Path(__file__).parent
 PROGRAM = os.path.abspath(harness.PROGRAM)
 BATCH = harness.SOURCE / "jobs" / "sweep.sbatch"
+CPUS = 3  # of a node
 DEADLINE = 300  # seconds that anything may take: the machine may be busy
 
 # Long enough, some 10 seconds of one core, that there is time to disturb it; in small points.
@@ -117,9 +118,9 @@ class OnCluster(harness.Folder):
                 self.wait_for("the end of a cancelled job", lambda job=job: job.state() in ENDED, DEADLINE)
 
     def submit(self, *words, nodes=2, tasks=4, options=(), **variables):
-        """sbatch [options] jobs/sweep.sbatch words"""
-        return self.sbatch(f"--nodes={nodes}", f"--ntasks={tasks}", *options, BATCH, *words, MHASWEEP=PROGRAM,
-                           **variables)
+        """jobs/sweep.sbatch with these words, and so many tasks or as many as the options say (tasks=None)."""
+        asked = [f"--nodes={nodes}"] + ([] if tasks is None else [f"--ntasks={tasks}"])
+        return self.sbatch(*asked, *options, BATCH, *words, MHASWEEP=PROGRAM, **variables)
 
     def submit_command(self, command, tasks=4):
         """A command of the shell as a job."""
@@ -177,7 +178,7 @@ class OnCluster(harness.Folder):
 def main():
     """What a test script does: itself, inside a cluster."""
     if "SLURMLAB_DIR" not in os.environ:
-        os.environ.setdefault("SLURMLAB_CPUS", "3")
+        os.environ["SLURMLAB_CPUS"] = str(CPUS)
         cluster = str(HERE / "cluster.sh")
         sys.stdout.flush()
         os.execv(cluster, [cluster, sys.executable, *sys.argv])

@@ -47,14 +47,15 @@ def reference(name):
 class Launch(cluster.OnCluster):
     def test_two_and_four_nodes_by_mpirun_and_srun(self):
         spec = self.write("it's a sweep.yaml", SHORT)
-        paths = []
-        for nodes in (2, 4):
-            for launcher in LAUNCHERS:
-                paths.append(self.folder / f"{launcher} on {nodes}.h5")
-                self.submit(spec.name, "-o", paths[-1].name, nodes=nodes, tasks=2 * nodes, MHASWEEP_LAUNCHER=launcher)
-        for job, nodes in zip(self.jobs, (2, 2, 4, 4)):
+        ways = [(nodes, options, ranks, launcher)
+                for nodes, options, ranks in ((2, ["--ntasks=4"], 5), (2, ["--exclusive"], 2 * cluster.CPUS + 1),
+                                              (4, ["--ntasks-per-node=2"], 9)) for launcher in LAUNCHERS]
+        paths = [self.folder / f"{place}.h5" for place in range(len(ways))]
+        for (nodes, options, ranks, launcher), path in zip(ways, paths):
+            self.submit(spec.name, "-o", path.name, nodes=nodes, tasks=None, options=options, MHASWEEP_LAUNCHER=launcher)
+        for (nodes, options, ranks, launcher), job in zip(ways, self.jobs):
             self.assert_ended(job, "COMPLETED", 0)
-            self.assertIn(f"on {2 * nodes + 1} ranks ({2 * nodes} at work), {nodes} hosts", job.words())
+            self.assertIn(f"on {ranks} ranks ({ranks - 1} at work), {nodes} hosts", job.words())
         self.conclude("2 and 4 nodes, mpirun and srun", paths, reference("short"))
 
     def test_copies_that_cannot_find_each_other_are_refused(self):
