@@ -103,6 +103,11 @@ MinJobAge=3600
 NodeName=n[1-$nodes] NodeAddr=127.0.0.1 Port=[17001-$((17000 + nodes))] CPUs=$cpus RealMemory=8192 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=NO State=UP
 PartitionName=short Nodes=ALL MaxTime=00:30:00 OverSubscribe=NO State=UP
+PartitionName=spare Nodes=ALL MaxTime=INFINITE OverSubscribe=NO State=UP PreemptMode=REQUEUE
+PartitionName=spare_grace Nodes=ALL MaxTime=INFINITE OverSubscribe=NO State=UP PreemptMode=REQUEUE GraceTime=20
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE OverSubscribe=NO State=UP PriorityTier=10
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 CONF
   # With the default fence, or "tree", a rank can be let out of MPI_Init too early, and its peer then dies of SIGSEGV in
   # MPI_Init (up to 13 % of runs on 4 virtual nodes of a busy machine); with "ring" none did in 860 runs.

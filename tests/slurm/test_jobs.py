@@ -210,6 +210,19 @@ class Interruptions(cluster.OnCluster):
         self.assertEqual(job.restarts(), 1, str(job))
         self.conclude("scontrol requeue", [path], reference("long"), before)
 
+    def test_a_preempted_job_goes_on_later(self):
+        for partition, launcher in (("spare", "srun"), ("spare_grace", "mpirun"), ("spare_grace", "srun")):
+            with self.subTest(partition=partition, launcher=launcher):
+                self.jobs, self.started = [], time.monotonic()
+                (self.folder / "long.h5").unlink(missing_ok=True)
+                job, path, before = self.disturb(
+                    lambda _: self.sbatch("-p", "urgent", "--nodes=4", "--exclusive", "--wrap=true"),
+                    options=["-p", partition], MHASWEEP_LAUNCHER=launcher)
+                self.assert_ended(job, "COMPLETED", 0)
+                self.assertEqual(job.restarts(), 1, str(job))
+                grace = ", time of grace" if partition == "spare_grace" else ""
+                self.conclude(f"preempted{grace} ({launcher})", [path], reference("long"), before)
+
     def test_a_cancelled_job_stays_cancelled_and_the_next_goes_on(self):
         for launcher in LAUNCHERS:
             with self.subTest(launcher=launcher):
