@@ -32,6 +32,9 @@ typedef struct mhas_schedule_options {
    * rows took so far; while nothing is known of any, it may start, so that one that takes longer than all the time
    * there is gets on too, from checkpoint to checkpoint. */
   double ends;
+  double silence;  /* a worker not heard of for so many seconds is lost; 0: none ever is */
+  double stall;    /* as is one whose row has not moved for so long, though it is there; 0: none */
+  int losses_most; /* a row with which so many workers were lost has failed; default 3 */
 } mhas_schedule_options;
 
 /* `rows` (count of them, ascending) are to be run; flops[i] is the estimated cost of rows[i], ranks[i] how many workers
@@ -54,22 +57,71 @@ typedef struct mhas_order {
 /* The next order that can be given; false: none until another event. At first all workers are idle. */
 bool mhas_scheduler_next(mhas_scheduler *scheduler, double now, mhas_order *order);
 
-/* Event: the workers of an order are idle again, of which `worker` is the first; outcome[i] is the mhas_status of its
- * i-th row (pending: given up, not to be handed out again in this run). */
+/*
+ * Event: the workers of an order are idle again, of which `worker` is the first; outcome[i] is the mhas_status of its
+ * i-th row (pending: given up, not to be handed out again in this run; running: left, to be handed out again). A worker
+ * that was lost may answer too: what it did counts where nobody else has ended the row yet, and if it was only silent,
+ * it is one of the workers again.
+ */
 mhas_code mhas_scheduler_ended(mhas_scheduler *scheduler, int worker, double now, const uint8_t *outcome, int64_t count,
                                mhas_error *error);
 
 /* Event: no more rows shall be handed out (a signal). */
 void mhas_scheduler_stop(mhas_scheduler *scheduler);
 
+/*
+ * ---- workers that are lost ----
+ *
+ * The rows of a lost worker go to others, one at a time, so that one that kills whoever runs it is found out. Members
+ * of its team cannot be freed from what they do together and are lost with it. One that was lost three times, or is on
+ * a host whose workers were lost three times (while there are others), gets nothing any more.
+ */
+
+/* Workers run on these hosts, [workers] numbers; without it, all on one. */
+void mhas_scheduler_hosts(mhas_scheduler *scheduler, const int *hosts);
+
+/* Event: a sign of life. `moves` counts what its row does, in any unit. At infinity: it cannot be watched, and is never
+ * silent. */
+void mhas_scheduler_heard(mhas_scheduler *scheduler, int worker, uint64_t moves, double now);
+
+/* Event: its process has ended. */
+void mhas_scheduler_died(mhas_scheduler *scheduler, int worker);
+
+typedef enum mhas_loss_reason {
+  MHAS_LOSS_DIED,
+  MHAS_LOSS_SILENT,
+  MHAS_LOSS_STALLED,
+  MHAS_LOSS_TEAM /* a member of its team is lost */
+} mhas_loss_reason;
+
+typedef struct mhas_loss {
+  int worker;
+  mhas_loss_reason reason;
+  const int64_t *rows; /* [count] that it had, or answered for; they go to others */
+  int64_t count;
+  bool end; /* its process is to be ended, as it waits for others of its team that are lost too */
+} mhas_loss;
+
+/* The next worker that is lost by now; false: no more of them. To be asked often: silence is measured from question to
+ * question, so that a master which was itself held up blames nobody. */
+bool mhas_scheduler_lost(mhas_scheduler *scheduler, double now, mhas_loss *loss);
+
+/* The next row that has failed since it was lost too often; false: no more of them. */
+bool mhas_scheduler_condemned(mhas_scheduler *scheduler, int64_t *row);
+
+/* Whether this worker is there: never lost, or back again. */
+bool mhas_scheduler_has(const mhas_scheduler *scheduler, int worker);
+
 typedef struct mhas_farm_state {
   int64_t total;        /* rows in this run */
   int64_t done, failed; /* ended */
   int64_t given_up;     /* handed out, interrupted */
   int64_t running;      /* handed out, not ended */
-  int64_t stranded;     /* never to be handed out: they need more workers than there are */
+  int64_t stranded;     /* not to be handed out: they need more workers than there are (any more) */
   int widest;           /* the most workers that one of those needs; 0 if there are none */
   int busy, workers;
+  int lost;               /* of them: not there any more */
+  int hanging;            /* of those, at the end: processes that are there and do not end; on rank 0 */
   double elapsed;         /* seconds since the first order */
   double rows_per_second; /* over the last while */
   double eta;             /* seconds to the end by estimated cost; NaN while unknown */
@@ -123,9 +175,17 @@ typedef struct mhas_farm_control mhas_farm_control;
  */
 bool mhas_farm_stopping(mhas_farm_control *control); /* no further row of the chunk shall start: the rest is pending */
 bool mhas_farm_give_up(mhas_farm_control *control);  /* the running row shall be left as well, and is pending too */
+/* This process has stood still for so long, since it got its rows, that others may have been given them: it must not
+ * call one failed for what only happened to itself. */
+bool mhas_farm_lapsed(const mhas_farm_control *control);
 
 typedef struct mhas_farm_work {
   void *context;
+  /* The master's: what became of rows of a worker that has died, as far as the results tell: done, failed or pending
+   * into outcome[]. May be NULL. */
+  mhas_code (*recall)(void *context, const int64_t *rows, int64_t count, uint8_t *outcome, mhas_error *error);
+  /* The master's: this row has failed since too many workers were lost with it. May be NULL. */
+  mhas_code (*condemn)(void *context, int64_t row, mhas_error *error);
   /*
    * Runs these rows and puts each one's mhas_status into outcome[]. A row that fails is not an error; an error means
    * that the run is broken (say, the disk is full) and ends it on every rank.
@@ -154,6 +214,11 @@ typedef struct mhas_farm_options {
  * passes the work. On return every rank knows the final *state and the same code and text: MHAS_OK also when rows
  * failed or a signal stopped the farm, else why the run is broken. Signals must have been caught (mhas_signals_catch);
  * one that came before the farm started stops it too.
+ *
+ * Ranks that die or hang are noticed by TCP connections from rank 0 to all others, beside MPI, if schedule.silence is
+ * set; under a launcher that lets the others live, the farm goes on without them. *state then has ranks that are
+ * `lost`, and the others must not call anything collective any more: the program should end by _exit. A worker whose
+ * master is lost ends itself (_exit, status 1).
  *
  * MHAS_MPI: the ranks cannot talk, so this one may be alone in knowing it, and others may wait for ever: the caller
  * should end the program (MPI_Abort).
@@ -186,14 +251,19 @@ typedef struct mhas_run_options {
   bool static_teams;       /* split off at the start, not made for each row that needs one */
   int64_t limit;           /* rows to run at most; < 0: all */
   double time_limit;       /* seconds from the call on that this run may take; INFINITY: what SLURM says, or no limit */
+  double worker_timeout;   /* seconds without a sign of life after which a rank is lost; 0: none is watched */
   double checkpoint_every; /* seconds between checkpoints of a long point; 0: only when it is stopped */
 } mhas_run_options;
 
-/*
- * Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
- * 1, 2, 3 or 75). *torn: the ranks cannot talk any more and others may wait for ever, so the program must end by
- * MPI_Abort.
- */
-int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn);
+/* How the program has to end. */
+typedef enum mhas_leave {
+  MHAS_LEAVE_TOGETHER, /* by MPI_Finalize */
+  MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost, and MPI_Finalize would wait for them */
+  MHAS_LEAVE_ABORT     /* by MPI_Abort: others may wait for ever, or hang */
+} mhas_leave;
+
+/* Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,
+ * 1, 2, 3 or 75). */
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, mhas_leave *leave);
 
 #endif

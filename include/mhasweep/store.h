@@ -66,6 +66,11 @@ int64_t mhas_store_spectrum_capacity(const mhas_store *store);
 /* These rows are about to be run here: status running, one more attempt. */
 mhas_code mhas_store_begin(mhas_store *store, const int64_t *rows, int64_t count, mhas_error *error);
 
+/* What the file says of these rows just now, also of those that other ranks write; may be behind on a network file
+ * system, never ahead. */
+mhas_code mhas_store_statuses(mhas_store *store, const int64_t *rows, int64_t count, uint8_t *statuses,
+                              mhas_error *error);
+
 /* How the run of one row ended. */
 typedef struct mhas_outcome {
   mhas_status status; /* done, failed, or pending again (given up) */

@@ -1,6 +1,8 @@
 /* mhasweep run: from the command line into the world of MPI and back. */
 #include <math.h>
 #include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "mhasweep/farm.h"
@@ -14,6 +16,7 @@ enum {
   OPTION_LIMIT,
   OPTION_TIME_LIMIT,
   OPTION_CHECKPOINT_EVERY,
+  OPTION_WORKER_TIMEOUT,
   OPTION_TEAMS,
   OPTION_QUIET,
   OPTION_COUNT
@@ -35,6 +38,9 @@ static const cli_option options[OPTION_COUNT] = {
     [OPTION_CHECKPOINT_EVERY] = {"checkpoint-every", 0, "SECONDS",
                                  "how often a long training keeps its state in FILE.h5.POINT.checkpoint, from which an "
                                  "interrupted point goes on bit-identically; default 300; 0: only when it is stopped"},
+    [OPTION_WORKER_TIMEOUT] = {"worker-timeout", 0, "SECONDS",
+                               "a rank that gives no sign of life for so long is lost, and its points go to others; "
+                               "default 60; 0: ranks are not watched"},
     [OPTION_TEAMS] = {"teams", 0, "dynamic|static",
                       "how ranks come together for points that need several: a communicator for each such point "
                       "(dynamic, the default), or all split off at the start (static), for an MPI in which "
@@ -46,10 +52,16 @@ static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mha
   if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
     return mhas_fail(error, MHAS_MPI, "MPI_Init failed");
   }
-  bool torn = false;
-  *status = mhas_run(MPI_COMM_WORLD, run_options, &torn);
-  if (torn) {
+  mhas_leave leave = MHAS_LEAVE_TOGETHER;
+  *status = mhas_run(MPI_COMM_WORLD, run_options, &leave);
+  if (leave != MHAS_LEAVE_TOGETHER) {
+    (void)fflush(NULL);
+  }
+  if (leave == MHAS_LEAVE_ABORT) {
     MPI_Abort(MPI_COMM_WORLD, *status);
+  }
+  if (leave == MHAS_LEAVE_ALONE) {
+    _exit(*status);
   }
   if (MPI_Finalize() != MPI_SUCCESS) {
     return mhas_fail(error, MHAS_MPI, "MPI_Finalize failed");
@@ -76,10 +88,12 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
       .limit = -1,
       .checkpoint_every = 300.0,
       .time_limit = INFINITY,
+      .worker_timeout = 60.0,
   };
   MHAS_TRY(cli_count(words, OPTION_LIMIT, &run_options.limit, error));
   MHAS_TRY(read_time_limit(words, &run_options.time_limit, error));
   MHAS_TRY(cli_number(words, OPTION_CHECKPOINT_EVERY, 0.0, &run_options.checkpoint_every, error));
+  MHAS_TRY(cli_number(words, OPTION_WORKER_TIMEOUT, 0.0, &run_options.worker_timeout, error));
   MHAS_TRY(cli_teams(words, OPTION_TEAMS, &run_options.static_teams, error));
   const char **overrides = NULL;
   MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));

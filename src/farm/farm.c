@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "farm/roles.h"
+#include "farm/run_words.h"
 #include "farm/scheduler.h"
 
 static const double LOOK_SECONDS = 0.05; /* between two real looks of a running work */
 static const double PROGRESS_SECONDS = 0.1;
+static const double GATHER_SECONDS = 30.0; /* for all workers to connect to rank 0 */
 
 /* ---- what the work may ask ---- */
 
@@ -24,6 +26,10 @@ bool mhas_farm_stopping(mhas_farm_control *control) {
   return control->draining;
 }
 
+bool mhas_farm_lapsed(const mhas_farm_control *control) {
+  return control->line != NULL && mhas_lifeline_lapses(control->line) > control->lapses;
+}
+
 bool mhas_farm_give_up(mhas_farm_control *control) {
   look_around(control);
   return control->abandoning;
@@ -34,7 +40,15 @@ bool mhas_farm_give_up(mhas_farm_control *control) {
 mhas_code mhas_farm_work_on(mhas_farm *farm, const mhas_team *team, const int64_t *rows, int64_t count,
                             mhas_farm_control *control, mhas_error *error) {
   memset(farm->outcome, MHAS_PENDING, (size_t)count);
-  return farm->work->run(farm->work->context, team, rows, count, control, farm->outcome, error);
+  control->line = farm->line;
+  control->lapses = farm->line == NULL ? 0 : mhas_lifeline_lapses(farm->line);
+  MHAS_TRY(farm->work->run(farm->work->context, team, rows, count, control, farm->outcome, error));
+  for (int64_t i = 0; i < count; i++) {
+    if (farm->outcome[i] > MHAS_FAILED) {
+      return mhas_fail(error, MHAS_INTERNAL, "row %lld ended with status %d", (long long)rows[i], farm->outcome[i]);
+    }
+  }
+  return MHAS_OK;
 }
 
 mhas_code mhas_farm_end_chunk(mhas_farm *farm, int worker, int64_t count, int64_t given, mhas_error *reason) {
@@ -82,11 +96,15 @@ static mhas_code prepare(mhas_farm *farm, const assignment *todo, mhas_error *er
   const size_t most = (size_t)farm->chunk_most;
   MHAS_TRY(mhas_teams_prepare(farm->comm, &farm->teams, error));
   const int workers = farm->size == 1 ? 1 : farm->size - 1;
+  MHAS_TRY(mhas_alloc(&farm->packed, most, sizeof *farm->packed, "a chunk's outcome", error));
   MHAS_TRY(mhas_alloc(&farm->outcome, most, sizeof *farm->outcome, "a chunk's outcome", error));
   if (farm->rank != 0) {
     MHAS_TRY(mhas_alloc(&farm->letter, (size_t)(MHAS_LETTER_HEAD + workers), sizeof(int64_t), "a letter", error));
     return mhas_alloc(&farm->rows, most, sizeof *farm->rows, "a chunk's rows", error);
   }
+  MHAS_TRY(mhas_alloc(&farm->dismissed, (size_t)workers, sizeof(bool), "the master's workers", error));
+  MHAS_TRY(mhas_alloc(&farm->parted, (size_t)workers, sizeof(bool), "the master's workers", error));
+  MHAS_TRY(mhas_alloc(&farm->lost, (size_t)workers, sizeof(bool), "the master's workers", error));
   const size_t sends = (size_t)workers * MHAS_ORDER_TAGS;
   MHAS_TRY(mhas_alloc(&farm->given, (size_t)workers, sizeof *farm->given, "the master's workers", error));
   MHAS_TRY(mhas_alloc(&farm->letters, (size_t)workers, sizeof *farm->letters, "the master's letters", error));
@@ -102,13 +120,44 @@ static mhas_code prepare(mhas_farm *farm, const assignment *todo, mhas_error *er
                                error);
 }
 
+/* What both ends need to know; `address` is empty if rank 0 cannot listen. */
+static mhas_code tie_lifelines(mhas_farm *farm, mhas_error *error) {
+  mhas_lifeline_address address = {.count = 0};
+  mhas_error reason = {.code = MHAS_OK};
+  MHAS_TRY(mhas_share(farm->comm, &farm->silence, (int)sizeof farm->silence, error));
+  if (farm->silence <= 0.0) {
+    return MHAS_OK;
+  }
+  if (farm->rank == 0 &&
+      mhas_lifelines_open(farm->size - 1, farm->silence, &farm->lines, &address, &reason) != MHAS_OK) {
+    address.count = 0;
+  }
+  MHAS_TRY(mhas_share(farm->comm, &address, (int)sizeof address, error));
+  int missing = farm->size - 1;
+  if (farm->rank == 0 && address.count > 0) {
+    mhas_lifelines_gather(farm->lines, GATHER_SECONDS, &missing);
+  } else if (farm->rank > 0 && address.count > 0) {
+    reason.code = mhas_lifeline_join(&address, farm->rank - 1, farm->silence, &farm->line, &reason);
+  }
+  if (farm->rank == 0 && missing > 0) {
+    mhas_say("warning: %d of %d ranks cannot be reached by TCP: if one of them dies, nobody will notice", missing,
+             farm->size - 1);
+  }
+  reason.code = reason.code == MHAS_IO ? MHAS_OK : reason.code; /* the sweep can do without */
+  MHAS_TRY(mhas_agree(farm->comm, &reason, error));
+  if (reason.code != MHAS_OK) {
+    *error = reason;
+  }
+  return reason.code;
+}
+
 static mhas_code play(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
   if (farm->size == 1) {
     mhas_farm_loner(farm, verdict);
     return MHAS_OK;
   }
-  MHAS_TRY(farm->rank == 0 ? mhas_farm_master(farm, verdict, error) : mhas_farm_worker(farm, error));
-  return mhas_share(farm->comm, verdict, (int)sizeof *verdict, error);
+  MHAS_TRY(tie_lifelines(farm, error));
+  return farm->rank == 0 ? mhas_farm_master(farm, verdict, error) : mhas_farm_worker(farm, verdict, error);
 }
 
 /* Fails only if the ranks cannot talk; all else is in the verdict, the same on all of them. */
@@ -119,6 +168,9 @@ static mhas_code run_together(mhas_farm *farm, const assignment *todo, mhas_verd
   if (verdict->error.code == MHAS_OK) {
     MHAS_TRY(mhas_teams_split(&farm->teams, error));
     MHAS_TRY(play(farm, verdict, error));
+  }
+  if (verdict->state.lost > 0) {
+    return MHAS_OK; /* who is lost would be waited for */
   }
   MHAS_TRY(mhas_teams_free(&farm->teams, error));
   return mhas_mpi_check(MPI_Comm_free(&farm->comm), "part the ranks", error);
@@ -136,6 +188,7 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
     farm.options = options;
     farm.stopping.grace_seconds = options->grace_seconds;
     farm.stopping.ends = options->schedule.ends;
+    farm.silence = options->schedule.silence;
     farm.chunk_most = mhas_schedule_defaults(&options->schedule).chunk_most;
   }
   const assignment todo = {rows, flops, ranks, count};
@@ -147,12 +200,21 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
       *error = verdict.error;
     }
   }
+  mhas_lifeline_leave(farm.line);
+  if (verdict.state.lost > 0) {
+    return code; /* messages to lost ranks may still be under way, and read what would be freed; the program ends soon
+                  */
+  }
   mhas_scheduler_destroy(farm.scheduler);
+  mhas_free(farm.packed);
   mhas_free(farm.outcome);
   mhas_free(farm.rows);
   mhas_free(farm.letter);
   mhas_free(farm.given);
   mhas_free(farm.letters);
   mhas_free(farm.requests);
+  mhas_free(farm.dismissed);
+  mhas_free(farm.parted);
+  mhas_free(farm.lost);
   return code;
 }

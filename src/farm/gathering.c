@@ -37,6 +37,28 @@ int mhas_schedule_idle_from(mhas_scheduler *scheduler, int from) {
 
 /* ---- teams that can start now ---- */
 
+static bool all_present(const mhas_scheduler *scheduler, int first, int ranks) {
+  for (int worker = first; worker < first + ranks; worker++) {
+    const mhas_presence *presence = &scheduler->presence[worker];
+    if (presence->state != MHAS_PRESENT || presence->banned) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool mhas_team_possible(const mhas_scheduler *scheduler, int ranks) {
+  if (!scheduler->options.static_teams || scheduler->present == scheduler->worker_count) {
+    return ranks <= scheduler->present;
+  }
+  for (int first = 0; first + ranks <= scheduler->worker_count; first += ranks) {
+    if (all_present(scheduler, first, ranks)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static bool all_idle(const mhas_scheduler *scheduler, int first, int ranks) {
   for (int worker = first; worker < first + ranks; worker++) {
     if (!mhas_schedule_is_idle(scheduler, worker)) {
@@ -100,19 +122,15 @@ static void plan_any(mhas_scheduler *scheduler, int ranks, double now) {
 
 /* The block whose last worker is the soonest to be idle. */
 static void plan_block(mhas_scheduler *scheduler, int ranks, double now) {
-  /* What workers wait for is known of the first of each order only: so by who they wait for. */
   mhas_gathering best = {.planned = true, .until = INFINITY};
-  int *leader_of = scheduler->members; /* scratch until the next order */
-  for (int i = 0; i < scheduler->running_count; i++) {
-    for (int worker = scheduler->running[i]; worker >= 0; worker = scheduler->mates[worker]) {
-      leader_of[worker] = scheduler->running[i];
-    }
-  }
   for (int first = 0; first + ranks <= scheduler->worker_count; first += ranks) {
+    if (!all_present(scheduler, first, ranks)) {
+      continue;
+    }
     double ready = now;
     for (int worker = first; worker < first + ranks; worker++) {
       if (!mhas_schedule_is_idle(scheduler, worker)) {
-        const mhas_assignment *assignment = &scheduler->assignments[leader_of[worker]];
+        const mhas_assignment *assignment = &scheduler->assignments[scheduler->leaders[worker]];
         ready = fmax(ready, now + mhas_schedule_rest(scheduler, assignment, now));
       }
     }

@@ -1,20 +1,30 @@
 /*
- * The master: hands out rows, hears how they ended, spreads a stop, and sleeps in between.
+ * The master: hands out rows, hears how they ended, spreads a stop, takes note of ranks that are lost, and sleeps in
+ * between.
  */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "farm/roles.h"
+#include "farm/run_words.h"
+#include "farm/scheduler.h"
 
 static const double LONGEST_NAP = 2e-3; /* a worker with nothing to do waits for so long at most */
 
 static const double WATCH_SECONDS = 0.01;
+static const double LEAVE_SECONDS = 3.0; /* for lost ranks that still live to end */
+
+enum { LOSSES_SAID = 20 }; /* lines about lost ranks; more of them say nothing new */
 
 enum { TAGS = 1 << 14 }; /* of teams in the making: far more than are ever under way, and below what MPI allows */
 
 typedef struct master {
   mhas_farm *farm;
-  int workers, parted;
-  int under_way;        /* orders */
+  int workers;
+  int losses_said;
+  bool finishing;       /* nothing more goes out */
   int64_t teams;        /* named so far */
   int signals;          /* the most that any one rank has caught */
   mhas_stop_level told; /* what the workers know */
@@ -35,7 +45,9 @@ static mhas_code send_order(master *self, int worker, int tag, const void *data,
 
 static mhas_code send_to_all(master *self, int tag, mhas_error *error) {
   for (int worker = 0; worker < self->workers; worker++) {
-    MHAS_TRY(send_order(self, worker, tag, NULL, 0, error));
+    if (mhas_scheduler_has(self->farm->scheduler, worker)) {
+      MHAS_TRY(send_order(self, worker, tag, NULL, 0, error));
+    }
   }
   return MHAS_OK;
 }
@@ -59,9 +71,8 @@ static mhas_code name_team(master *self, const mhas_order *order, mhas_error *er
 /* All orders that can be given now. */
 static mhas_code hand_out(master *self, mhas_error *error) {
   mhas_order order;
-  while (mhas_scheduler_next(self->farm->scheduler, mhas_now(), &order)) {
+  while (!self->finishing && mhas_scheduler_next(self->farm->scheduler, mhas_now(), &order)) {
     self->farm->given[order.workers[0]] = order.count;
-    self->under_way++;
     MHAS_TRY(order.ranks > 1 ? name_team(self, &order, error)
                              : send_order(self, order.workers[0], MHAS_TAG_ROWS, order.rows, order.count, error));
   }
@@ -86,7 +97,7 @@ static void break_run(master *self, const mhas_error *reason, int worker) {
   self->next_watch = 0.0;
 }
 
-/* Who answers has its rows, as have its mates, so this returns at once; it frees the requests. */
+/* Who answers has its rows, as have its mates if none is lost, so this returns at once; it frees the requests. */
 static mhas_code complete_order(master *self, int worker, mhas_error *error) {
   mhas_farm *farm = self->farm;
   mhas_letter *letter = farm->letters[worker];
@@ -105,24 +116,28 @@ static mhas_code complete_order(master *self, int worker, mhas_error *error) {
 /* With the outcome in farm->outcome. */
 static mhas_code end_chunk(master *self, int worker, int64_t count, mhas_error *error) {
   mhas_farm *farm = self->farm;
-  MHAS_TRY(complete_order(self, worker, error));
+  if (farm->letters[worker] == NULL || mhas_scheduler_has(farm->scheduler, worker)) {
+    MHAS_TRY(complete_order(self, worker, error));
+  }
   mhas_error nonsense;
   if (mhas_farm_end_chunk(farm, worker, count, farm->given[worker], &nonsense) != MHAS_OK) {
     break_run(self, &nonsense, worker);
   }
-  self->under_way--;
   return hand_out(self, error);
 }
 
 static mhas_code take_ended(master *self, int worker, int bytes, mhas_error *error) {
   mhas_farm *farm = self->farm;
-  if (bytes > farm->chunk_most) {
-    return mhas_fail(error, MHAS_MPI, "rank %d sent an answer of %d bytes", worker + 1, bytes);
+  const int64_t count = farm->given[worker];
+  if (bytes != (count + 3) / 4) {
+    return mhas_fail(error, MHAS_MPI, "rank %d sent an answer of %d bytes for %" PRId64 " rows", worker + 1, bytes,
+                     count);
   }
-  MHAS_TRY(mhas_mpi_check(
-      MPI_Recv(farm->outcome, bytes, MPI_BYTE, worker + 1, MHAS_TAG_ENDED, farm->comm, MPI_STATUS_IGNORE),
-      "take an answer", error));
-  return end_chunk(self, worker, bytes, error);
+  MHAS_TRY(
+      mhas_mpi_check(MPI_Recv(farm->packed, bytes, MPI_BYTE, worker + 1, MHAS_TAG_ENDED, farm->comm, MPI_STATUS_IGNORE),
+                     "take an answer", error));
+  mhas_unpack(farm->packed, count, farm->outcome);
+  return end_chunk(self, worker, count, error);
 }
 
 static mhas_code take_broken(master *self, int worker, mhas_error *error) {
@@ -130,6 +145,9 @@ static mhas_code take_broken(master *self, int worker, mhas_error *error) {
   MHAS_TRY(mhas_mpi_check(
       MPI_Recv(&reason, (int)sizeof reason, MPI_BYTE, worker + 1, MHAS_TAG_BROKEN, self->farm->comm, MPI_STATUS_IGNORE),
       "take an error", error));
+  if (!mhas_scheduler_has(self->farm->scheduler, worker)) {
+    return MHAS_OK; /* others have its rows, and may do better */
+  }
   break_run(self, &reason, worker);
   memset(self->farm->outcome, MHAS_PENDING, (size_t)self->farm->given[worker]);
   return end_chunk(self, worker, self->farm->given[worker], error);
@@ -145,7 +163,7 @@ static mhas_code take_signals(master *self, int worker, mhas_error *error) {
 }
 
 static mhas_code take_parted(master *self, int worker, mhas_error *error) {
-  self->parted++;
+  self->farm->parted[worker] = true;
   return mhas_mpi_check(MPI_Recv(NULL, 0, MPI_BYTE, worker + 1, MHAS_TAG_PARTED, self->farm->comm, MPI_STATUS_IGNORE),
                         "part", error);
 }
@@ -195,15 +213,100 @@ static mhas_code spread_stop(master *self, double now, mhas_error *error) {
   return send_to_all(self, level == MHAS_STOP_DRAIN ? MHAS_TAG_DRAIN : MHAS_TAG_ABANDON, error);
 }
 
+/* ---- ranks that are lost ---- */
+
+static void say_loss(master *self, const mhas_loss *loss) {
+  static const char *const reasons[] = {[MHAS_LOSS_DIED] = "has died",
+                                        [MHAS_LOSS_SILENT] = "has not been heard of for too long (--worker-timeout)",
+                                        [MHAS_LOSS_STALLED] = "hangs: its point is over its time and does not end",
+                                        [MHAS_LOSS_TEAM] = "shared its point with a lost rank and is given up"};
+  if (self->losses_said++ < LOSSES_SAID) {
+    char rows[64] = "";
+    if (loss->count > 0) {
+      (void)snprintf(rows, sizeof rows, "; %" PRId64 " point%s to other ranks", loss->count,
+                     loss->count == 1 ? " goes" : "s go");
+    }
+    mhas_say("rank %d %s%s", loss->worker + 1, reasons[loss->reason], rows);
+  }
+}
+
+/* What it had ended before it died need not be run again. */
+static void recall_rows(master *self, const mhas_loss *loss) {
+  mhas_farm *farm = self->farm;
+  mhas_error reason;
+  if (farm->work->recall == NULL || loss->count == 0) {
+    return;
+  }
+  memset(farm->outcome, MHAS_PENDING, (size_t)loss->count);
+  mhas_code code = farm->work->recall(farm->work->context, loss->rows, loss->count, farm->outcome, &reason);
+  if (code == MHAS_OK) {
+    code = mhas_scheduler_ended(farm->scheduler, loss->worker, mhas_now(), farm->outcome, loss->count, &reason);
+  }
+  if (code != MHAS_OK) {
+    break_run(self, &reason, loss->worker);
+  }
+}
+
+static void condemn_rows(master *self) {
+  mhas_farm *farm = self->farm;
+  mhas_error reason;
+  int64_t row = 0;
+  while (mhas_scheduler_condemned(farm->scheduler, &row)) {
+    if (farm->work->condemn != NULL && farm->work->condemn(farm->work->context, row, &reason) != MHAS_OK) {
+      break_run(self, &reason, -1);
+    }
+  }
+}
+
+static mhas_code watch_workers(master *self, double now, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  mhas_beat beat;
+  mhas_loss loss;
+  bool lost = false;
+  if (farm->lines == NULL) {
+    return MHAS_OK;
+  }
+  while (mhas_lifelines_next(farm->lines, now, &beat)) {
+    if (beat.closed) {
+      mhas_scheduler_died(farm->scheduler, beat.worker);
+    } else {
+      mhas_scheduler_heard(farm->scheduler, beat.worker, beat.moves, now);
+    }
+  }
+  for (; mhas_scheduler_lost(farm->scheduler, now, &loss); lost = true) {
+    say_loss(self, &loss);
+    if (loss.end) {
+      mhas_lifelines_end(farm->lines, loss.worker);
+    }
+    if (loss.reason == MHAS_LOSS_DIED) {
+      recall_rows(self, &loss);
+    }
+  }
+  if (lost) {
+    condemn_rows(self);
+  }
+  return hand_out(self, error); /* also to one that is back */
+}
+
 static mhas_code watch(master *self, mhas_error *error) {
   const double now = mhas_now();
   hear_signals(self, mhas_signals_count());
   if (now >= self->next_watch) {
     self->next_watch = now + WATCH_SECONDS;
+    MHAS_TRY(watch_workers(self, now, error));
     MHAS_TRY(spread_stop(self, now, error));
   }
   mhas_farm_tell(self->farm, now, false);
   return MHAS_OK;
+}
+
+static bool all_parted(const master *self) {
+  for (int worker = 0; worker < self->workers; worker++) {
+    if (mhas_scheduler_has(self->farm->scheduler, worker) && !self->farm->parted[worker]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /* Takes a message or a nap. */
@@ -218,30 +321,71 @@ static mhas_code attend(master *self, mhas_nap *nap, mhas_error *error) {
   return MHAS_OK;
 }
 
+/* Lets all go that are there; one that comes back meanwhile, too. */
+static mhas_code finish(master *self, mhas_nap *nap, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  self->finishing = true;
+  while (!all_parted(self)) { /* words of late signals must not be left lying around */
+    for (int worker = 0; worker < self->workers; worker++) {
+      if (mhas_scheduler_has(farm->scheduler, worker) && !farm->dismissed[worker]) {
+        farm->dismissed[worker] = true;
+        MHAS_TRY(send_order(self, worker, MHAS_TAG_FINISH, NULL, 0, error));
+      }
+    }
+    MHAS_TRY(attend(self, nap, error));
+    MHAS_TRY(watch(self, error));
+  }
+  for (int i = 0; i < self->workers * MHAS_ORDER_TAGS; i++) {
+    if (farm->parted[i / MHAS_ORDER_TAGS]) {
+      MHAS_TRY(mhas_wait_asleep(&farm->requests[i], "complete an order", error));
+    }
+  }
+  return MHAS_OK;
+}
+
 static mhas_code serve(master *self, mhas_error *error) {
   mhas_nap nap = {.most = LONGEST_NAP};
   MHAS_TRY(watch(self, error));
   MHAS_TRY(hand_out(self, error));
-  while (self->under_way > 0) {
+  while (self->farm->scheduler->running_count > 0) {
     MHAS_TRY(watch(self, error));
     MHAS_TRY(attend(self, &nap, error));
   }
-  MHAS_TRY(send_to_all(self, MHAS_TAG_FINISH, error));
-  while (self->parted < self->workers) { /* words of late signals must not be left lying around */
-    MHAS_TRY(attend(self, &nap, error));
+  return finish(self, &nap, error);
+}
+
+/* How it ended, to all that are there; then no rank is watched any more. */
+static mhas_code part(master *self, mhas_verdict *verdict, mhas_error *error) {
+  mhas_farm *farm = self->farm;
+  for (int worker = 0; worker < self->workers; worker++) {
+    farm->lost[worker] = !mhas_scheduler_has(farm->scheduler, worker);
+    if (!farm->lost[worker]) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      MHAS_TRY(mhas_mpi_check(
+          MPI_Isend(verdict, (int)sizeof *verdict, MPI_BYTE, worker + 1, MHAS_TAG_VERDICT, farm->comm, &request),
+          "tell how it ended", error));
+      MHAS_TRY(mhas_wait_asleep(&request, "tell how it ended", error));
+    }
   }
-  for (int i = 0; i < self->workers * MHAS_ORDER_TAGS; i++) {
-    MHAS_TRY(mhas_wait_asleep(&self->farm->requests[i], "complete an order", error));
-  }
+  verdict->state.hanging = mhas_lifelines_close(farm->lines, farm->lost, LEAVE_SECONDS);
+  farm->lines = NULL;
   return MHAS_OK;
 }
 
 mhas_code mhas_farm_master(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
   master self = {.farm = farm, .workers = farm->size - 1, .broken.code = MHAS_OK};
-  const mhas_code code = serve(&self, error);
+  if (farm->lines != NULL) {
+    mhas_scheduler_hosts(farm->scheduler, mhas_lifelines_hosts(farm->lines));
+    for (int worker = 0; worker < self.workers; worker++) {
+      if (!mhas_lifelines_has(farm->lines, worker)) {
+        mhas_scheduler_heard(farm->scheduler, worker, 0, INFINITY);
+      }
+    }
+  }
+  mhas_code code = serve(&self, error);
   const double now = mhas_now();
   mhas_scheduler_state(farm->scheduler, now, &verdict->state);
   verdict->error = self.broken;
   mhas_farm_tell(farm, now, true);
-  return code;
+  return code == MHAS_OK ? part(&self, verdict, error) : code;
 }

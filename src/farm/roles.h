@@ -2,12 +2,14 @@
  * What the farm's roles share: the master (rank 0 of many), the workers (all others), the loner (the only rank).
  *
  * A chunk is one message each way: the rows to a worker, a status each back. A row for a team is a letter to each
- * member, and one answer of the first. Between them a worker may hear of a stop, and the master of a signal. Private to
- * the farm.
+ * member, and one answer of the first. Between them a worker may hear of a stop, and the master of a signal. Once a
+ * rank is lost, only such messages between two ranks are sure to come to an end: nothing collective is done any more.
+ * Private to the farm.
  */
 #ifndef MHASWEEP_FARM_ROLES_H
 #define MHASWEEP_FARM_ROLES_H
 
+#include "farm/lifeline.h"
 #include "farm/stopping.h"
 #include "farm/talk.h"
 #include "farm/teams.h"
@@ -20,12 +22,13 @@ enum {
   MHAS_TAG_DRAIN,   /* empty: start no further row */
   MHAS_TAG_ABANDON, /* empty: leave the running row too */
   MHAS_TAG_FINISH,  /* empty: the farm is done */
+  MHAS_TAG_VERDICT, /* a mhas_verdict: how it ended, after all have answered to FINISH */
   MHAS_ORDER_TAGS
 };
 
 /* To the master. */
 enum {
-  MHAS_TAG_ENDED = MHAS_ORDER_TAGS, /* bytes: a mhas_status for each row of the chunk */
+  MHAS_TAG_ENDED = MHAS_ORDER_TAGS, /* bytes: the mhas_status of each row of the chunk, packed */
   MHAS_TAG_BROKEN,                  /* a mhas_error: the run is broken */
   MHAS_TAG_SIGNALS,                 /* int: how many signals this rank has caught so far */
   MHAS_TAG_PARTED                   /* empty: the answer to FINISH, after which nothing more will come */
@@ -36,8 +39,12 @@ typedef struct mhas_farm {
   int rank, size;
   const mhas_farm_work *work;
   int64_t chunk_most;
+  double silence;        /* seconds without a beat that count as death; 0: nobody is watched */
+  mhas_lifelines *lines; /* the master's */
+  mhas_lifeline *line;   /* a worker's */
   mhas_teams teams;
   uint8_t *outcome;    /* [chunk_most] */
+  uint8_t *packed;     /* [chunk_most] of an answer on its way */
   int64_t *rows;       /* [chunk_most]; a worker's */
   mhas_letter *letter; /* of at most `workers` members; a worker's */
 
@@ -51,12 +58,17 @@ typedef struct mhas_farm {
   int64_t *given;        /* [workers]: rows of the chunk that each one has or answers for */
   mhas_letter **letters; /* [workers]: what went to the members of the team for which each one answers, or NULL */
   MPI_Request *requests; /* [workers][MHAS_ORDER_TAGS]: sends under way */
+  bool *dismissed;       /* [workers]: told to finish */
+  bool *parted;          /* [workers]: that have answered to it */
+  bool *lost;            /* [workers]: at the end */
 } mhas_farm;
 
 struct mhas_farm_control {
   double next_look;
   bool draining, abandoning; /* abandoning implies draining */
   void (*look)(mhas_farm_control *control, double now);
+  const mhas_lifeline *line; /* NULL: nobody thinks this rank dead */
+  int lapses;                /* of it, when the rows came */
   void *role;
 };
 
@@ -66,10 +78,25 @@ typedef struct mhas_verdict {
   mhas_error error;
 } mhas_verdict;
 
-/* Each returns only what went wrong between the ranks; the rest is in the verdict, which the master and the loner fill.
- */
+/* Four outcomes a byte, so that an answer is small enough to be sent at once: one that the sender has to be asked for
+ * would never be complete if it died meanwhile. The number of bytes. */
+static inline int64_t mhas_pack(const uint8_t *outcome, int64_t count, uint8_t *packed) {
+  for (int64_t i = 0; i < count; i++) {
+    const uint8_t bits = (uint8_t)(outcome[i] << (2 * (i % 4)));
+    packed[i / 4] = (uint8_t)(i % 4 == 0 ? bits : packed[i / 4] | bits);
+  }
+  return (count + 3) / 4;
+}
+
+static inline void mhas_unpack(const uint8_t *packed, int64_t count, uint8_t *outcome) {
+  for (int64_t i = 0; i < count; i++) {
+    outcome[i] = packed[i / 4] >> (2 * (i % 4)) & 3U;
+  }
+}
+
+/* Each returns only what went wrong between the ranks; the rest is in the verdict. */
 mhas_code mhas_farm_master(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error);
-mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error);
+mhas_code mhas_farm_worker(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error);
 void mhas_farm_loner(mhas_farm *farm, mhas_verdict *verdict);
 
 /* Runs a chunk into farm->outcome, whatever does not get there being pending. */

@@ -1,5 +1,6 @@
 #include "farm/row_work.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "farm/keeper.h"
@@ -169,6 +170,9 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, allowance *a
   return mhas_experiment_run(work->experiment, &task, &work->row, error);
 }
 
+/* A failure that another rank need not have. */
+static bool is_accident(mhas_code code) { return code == MHAS_LIMIT || code == MHAS_NO_MEMORY; }
+
 /* Runs one row and, on member 0, puts how it ended into the file. Fails only if the run as a whole is broken. */
 static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row_number, mhas_farm_control *control,
                          uint8_t *outcome, mhas_error *error) {
@@ -180,7 +184,8 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
   };
   mhas_error reason = {.text = ""};
   mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = team->size};
-  switch (mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason)) {
+  reason.code = mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason);
+  switch (reason.code) {
     case MHAS_OK: break;
     case MHAS_USAGE: /* an expression gave this point a value that cannot be */
     case MHAS_NUMERIC:
@@ -195,12 +200,20 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
     case MHAS_INTERNAL:
     default: *error = reason; return mhas_error_context(error, "point %lld", (long long)row_number);
   }
+  if (ended.status != MHAS_DONE && (ended.status == MHAS_PENDING || is_accident(reason.code)) &&
+      mhas_farm_lapsed(control)) {
+    *outcome = MHAS_RUNNING; /* it may be somebody else's by now, who may have done it */
+    return MHAS_OK;
+  }
   ended.seconds = mhas_now() - allowed.started;
   *outcome = (uint8_t)ended.status;
   if (team->rank > 0) {
     return MHAS_OK;
   }
   MHAS_TRY(mhas_store_append(work->store, row_number, &work->row, &ended, error));
+  if (ended.status == MHAS_FAILED && is_accident(reason.code)) {
+    MHAS_TRY(mhas_store_flush(work->store, error)); /* while this is known to be the rank that has the row */
+  }
   return ended.status == MHAS_PENDING ? MHAS_OK : mhas_keeper_end(&work->keeper, work->store, error);
 }
 
@@ -216,7 +229,9 @@ static mhas_code run_rows(mhas_row_work *work, const mhas_team *team, const int6
   for (int64_t i = 0; i < count; i++) {
     bool stopping = mhas_farm_stopping(control);
     MHAS_TRY(mhas_team_share(team, &stopping, (int)sizeof stopping, error));
-    if (stopping) {
+    if (team->size == 1 && mhas_farm_lapsed(control)) {
+      outcome[i] = MHAS_RUNNING; /* somebody else may have it */
+    } else if (stopping) {
       outcome[i] = MHAS_PENDING;
       MHAS_TRY(leave_row(work, team, rows[i], error));
     } else {
@@ -237,4 +252,26 @@ mhas_code mhas_row_work_run(void *context, const mhas_team *team, const int64_t 
   MHAS_TRY(mhas_team_agree(team, code, error));
   MHAS_TRY(run_rows(work, team, rows, count, control, outcome, error));
   return team->rank == 0 ? mhas_store_flush(work->store, error) : MHAS_OK;
+}
+
+mhas_code mhas_row_work_recall(void *context, const int64_t *rows, int64_t count, uint8_t *outcome, mhas_error *error) {
+  mhas_row_work *work = context;
+  MHAS_TRY(mhas_store_statuses(work->store, rows, count, outcome, error));
+  for (int64_t i = 0; i < count; i++) {
+    outcome[i] = outcome[i] == MHAS_DONE || outcome[i] == MHAS_FAILED ? outcome[i] : MHAS_PENDING;
+  }
+  return MHAS_OK;
+}
+
+mhas_code mhas_row_work_condemn(void *context, int64_t row, mhas_error *error) {
+  mhas_row_work *work = context;
+  const mhas_outcome ended = {.status = MHAS_FAILED,
+                              .reason =
+                                  "every rank that ran it died or hung (out of memory?); the log of the system "
+                                  "may know more",
+                              .seconds = NAN,
+                              .ranks = 0};
+  mhas_row_clear(work->experiment, &work->row);
+  MHAS_TRY(mhas_store_append(work->store, row, &work->row, &ended, error));
+  return mhas_store_flush(work->store, error);
 }

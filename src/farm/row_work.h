@@ -12,7 +12,9 @@ mhas_code mhas_row_work_create(mhas_sweep *sweep, const mhas_rows *rows, mhas_st
                                double checkpoint_every, mhas_row_work **work, mhas_error *error);
 void mhas_row_work_destroy(mhas_row_work *work); /* NULL is fine */
 
-/* A mhas_farm_work.run whose context is a mhas_row_work. */
+/* The functions of a mhas_farm_work whose context is a mhas_row_work. */
+mhas_code mhas_row_work_recall(void *work, const int64_t *rows, int64_t count, uint8_t *outcome, mhas_error *error);
+mhas_code mhas_row_work_condemn(void *work, int64_t row, mhas_error *error);
 mhas_code mhas_row_work_run(void *work, const mhas_team *team, const int64_t *rows, int64_t count,
                             mhas_farm_control *control, uint8_t *outcome, mhas_error *error);
 

@@ -14,6 +14,8 @@
 #include "mhasweep/checkpoint.h"
 #include "mhasweep/linalg.h"
 
+static const double STALL_SECONDS =
+    600.0; /* beyond limits.seconds_per_point, in which a point at least asks for time */
 static const double SQUEUE_SECONDS = 10.0; /* for it to answer */
 
 enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
@@ -238,12 +240,15 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   const mhas_farm_options options = {
       .schedule = {.max_failures = limits->max_failures,
                    .static_teams = run->options->static_teams,
-                   .ends = run->rank == 0 ? find_end(run) : 0.0},
+                   .ends = run->rank == 0 ? find_end(run) : 0.0,
+                   .silence = run->options->worker_timeout,
+                   .stall = isfinite(limits->seconds_per_point) ? limits->seconds_per_point + STALL_SECONDS : 0.0},
       .grace_seconds = 20.0, /* less than the 30 s that SLURM leaves between SIGTERM and SIGKILL */
       .progress = progress == NULL ? NULL : mhas_progress_show,
       .progress_context = progress,
   };
-  const mhas_farm_work work = {.context = run->work, .run = mhas_row_work_run};
+  const mhas_farm_work work = {
+      .context = run->work, .recall = mhas_row_work_recall, .condemn = mhas_row_work_condemn, .run = mhas_row_work_run};
   const mhas_workload *todo = &run->todo;
   code = mhas_farm_run(run->comm, todo->rows, todo->flops, todo->ranks, todo->count, &work, &options, state, error);
   mhas_progress_destroy(progress);
@@ -258,6 +263,9 @@ static mhas_code run_farm(sweep_run *run, mhas_farm_state *state, mhas_error *er
   code = agree(run->comm, code, error);
   if (code == MHAS_OK) {
     code = work_through(run, state, error);
+  }
+  if (state->lost > 0) {
+    return code; /* closing is collective; all is in the file already */
   }
   mhas_error closing;
   const mhas_code closed = agree(run->comm, mhas_store_close(run->store, &closing), &closing);
@@ -343,7 +351,7 @@ static mhas_code conclude_idle(const sweep_run *run, int *status, mhas_error *er
   return mhas_share(run->comm, status, (int)sizeof *status, error);
 }
 
-static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_error *error) {
+static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_leave *leave, mhas_error *error) {
   MHAS_TRY(mhas_mpi_check(MPI_Comm_set_errhandler(run->comm, MPI_ERRORS_RETURN), "have errors returned", error));
   if (mhas_world_check(run->size, error) != MHAS_OK) {
     return MHAS_USAGE; /* each such copy is alone: nobody to agree with, and nothing was written */
@@ -359,14 +367,23 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo.count, mhas_rows_count(run->rows), run->path.data,
                            run->options->quiet, error));
   mhas_farm_state state = {0};
-  MHAS_TRY(run_farm(run, &state, error));
+  const mhas_code code = run_farm(run, &state, error);
+  if (state.lost > 0) {
+    *leave = state.hanging > 0 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
+  }
+  MHAS_TRY(code);
   if (run->rank == 0) {
     *status = conclude(run, &state);
+  }
+  if (state.lost > 0) {
+    *status = run->rank == 0 ? *status : EXIT_DONE; /* the launcher reports the worst: rank 0 knows */
+    return MHAS_OK;
   }
   return mhas_share(run->comm, status, (int)sizeof *status, error);
 }
 
-int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn) {
+int mhas_run(MPI_Comm comm, const mhas_run_options *options, mhas_leave *leave) {
+  *leave = MHAS_LEAVE_TOGETHER;
   sweep_run run = {.comm = comm, .options = options, .lock = -1, .began = mhas_now()};
   mhas_text report = {0};
   mhas_error error = {.text = ""};
@@ -384,10 +401,13 @@ int mhas_run(MPI_Comm comm, const mhas_run_options *options, bool *torn) {
     code = mhas_fail(&error, MHAS_NO_MEMORY, "out of memory");
   }
   if (code == MHAS_OK) {
-    code = run_steps(&run, &report, &status, &error);
+    code = run_steps(&run, &report, &status, leave, &error);
   }
-  *torn = code == MHAS_MPI;
-  if (code != MHAS_OK && (run.rank == 0 || *torn)) {
+  const bool torn = code == MHAS_MPI;
+  if (torn) {
+    *leave = MHAS_LEAVE_ABORT;
+  }
+  if (code != MHAS_OK && (run.rank == 0 || torn)) {
     if (report.length > 0) {
       (void)fputs(report.data, stderr);
     } else {

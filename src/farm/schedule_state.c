@@ -69,7 +69,30 @@ static bool is_out_of_time(const mhas_scheduler *scheduler, double now) {
   return ends > 0.0 && (now >= ends || (scheduler->too_late && scheduler->running_count == 0));
 }
 
+/* Rows that wait for teams that cannot be formed any more. */
+static void count_stranded(const mhas_scheduler *scheduler, mhas_farm_state *state) {
+  for (const mhas_wide_row *wide = mhas_queue_wide(&scheduler->queue, NULL); wide != NULL;
+       wide = mhas_queue_wide(&scheduler->queue, wide)) {
+    if (!mhas_team_possible(scheduler, wide->ranks)) {
+      state->stranded++;
+      state->widest = wide->ranks > state->widest ? wide->ranks : state->widest;
+    }
+  }
+  for (const mhas_again *row = scheduler->again; row != NULL; row = row->next) {
+    if (row->state == MHAS_AGAIN_WAITS && row->ranks > 1 && !mhas_team_possible(scheduler, row->ranks)) {
+      state->stranded++;
+      state->widest = row->ranks > state->widest ? row->ranks : state->widest;
+    }
+  }
+}
+
 void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm_state *state) {
+  int lost = 0;
+  int busy = 0;
+  for (int worker = 0; worker < scheduler->worker_count; worker++) {
+    lost += !mhas_scheduler_has(scheduler, worker);
+    busy += scheduler->leaders[worker] >= 0;
+  }
   *state = (mhas_farm_state){
       .total = scheduler->count,
       .done = scheduler->done,
@@ -78,7 +101,8 @@ void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm
       .running = scheduler->rows_running,
       .stranded = scheduler->queue.stranded,
       .widest = scheduler->queue.widest,
-      .busy = scheduler->worker_count - scheduler->idle_count,
+      .busy = busy,
+      .lost = lost,
       .workers = scheduler->worker_count,
       .elapsed = scheduler->started ? fmax(now - scheduler->start, 0.0) : 0.0,
       .rows_per_second = scheduler->started ? rate(scheduler, now) : 0.0,
@@ -87,4 +111,7 @@ void mhas_scheduler_state(const mhas_scheduler *scheduler, double now, mhas_farm
       .out_of_time = is_out_of_time(scheduler, now),
       .too_many_failures = scheduler->failed > scheduler->options.max_failures,
   };
+  if (lost > 0) {
+    count_stranded(scheduler, state);
+  }
 }

@@ -10,14 +10,40 @@
 /* The options with the defaults in place of zeros; NULL for all of them. */
 mhas_schedule_options mhas_schedule_defaults(const mhas_schedule_options *options);
 
+/* A row that is handed out again. */
+typedef struct mhas_again {
+  struct mhas_again *next;
+  int64_t row;
+  float flops;
+  int32_t ranks;
+  int losses; /* of orders that it was in */
+  enum { MHAS_AGAIN_WAITS, MHAS_AGAIN_RUNS, MHAS_AGAIN_ENDED } state;
+  bool condemned; /* ended for its losses, and nobody was told yet */
+} mhas_again;
+
+/* Is the worker there? */
+typedef struct mhas_presence {
+  enum { MHAS_PRESENT, MHAS_SILENT, MHAS_GONE } state;
+  bool died, doomed; /* will be found lost: by itself, with its team */
+  bool banned;       /* gets nothing any more */
+  int losses;        /* how often it was */
+  int host;
+  double heard, moved; /* when it was heard of, and when its row moved */
+  uint64_t moves;
+  /* Lost: what it may still answer to. */
+  const int64_t *rows;
+  int64_t count;
+} mhas_presence;
+
 /* What a worker runs, kept by the first one of its order. */
 typedef struct mhas_assignment {
   const int64_t *rows;
-  int64_t count; /* 0: idle, or not the first one */
-  double flops;  /* of the chunk */
-  double since;  /* when it was handed out */
-  int ranks;     /* that share it */
-  int place;     /* in the list of those that run */
+  int64_t count;     /* 0: idle, or not the first one */
+  double flops;      /* of the chunk */
+  double since;      /* when it was handed out */
+  int ranks;         /* that share it */
+  int place;         /* in the list of those that run */
+  mhas_again *again; /* the row, if it was handed out before */
 } mhas_assignment;
 
 /* How the next team comes together. */
@@ -49,6 +75,13 @@ struct mhas_scheduler {
   int idle_count;
   int idle_from; /* no worker below it is idle; idle itself, or not looked at since it was */
   int *members;  /* [workers]: of the last order */
+  int *leaders;  /* [workers]: the first one of its order */
+
+  mhas_presence *presence; /* [workers] */
+  int present;             /* those that are there and not banned */
+  double checked;          /* when silence was last measured */
+  mhas_again *again;       /* rows that went out more than once, or will */
+  int64_t again_waiting;
 
   mhas_gathering gathering; /* for the next wide row */
   mhas_heap soonest;        /* scratch */
@@ -72,7 +105,26 @@ double mhas_schedule_rest(const mhas_scheduler *scheduler, const mhas_assignment
 /* Nothing more is to be handed out. */
 bool mhas_schedule_closed(const mhas_scheduler *scheduler);
 
+/* Takes a worker out of the idle ones, or puts it back if it may get rows. */
+void mhas_schedule_set_busy(mhas_scheduler *scheduler, int worker);
+void mhas_schedule_set_idle(mhas_scheduler *scheduler, int worker);
+/* The workers of an order are free. */
+void mhas_schedule_release(mhas_scheduler *scheduler, int leader);
+
+/* ---- losses ---- */
+
+/* A row goes back to be handed out once more; it counts as given up if there is no memory for that. */
+void mhas_again_add(mhas_scheduler *scheduler, int64_t row, float flops, int ranks, int losses);
+/* The costliest of the waiting rows for one rank (or, wide, for a team that can be formed) of up to so many seconds. */
+mhas_again *mhas_again_find(const mhas_scheduler *scheduler, bool wide, double most);
+/* What a worker that is not there has done after all. */
+mhas_code mhas_late_answer(mhas_scheduler *scheduler, int worker, const uint8_t *outcome, int64_t count,
+                           mhas_error *error);
+
 /* ---- teams ---- */
+
+/* Are there enough workers left for such a team? */
+bool mhas_team_possible(const mhas_scheduler *scheduler, int ranks);
 
 bool mhas_schedule_is_idle(const mhas_scheduler *scheduler, int worker);
 /* The lowest idle worker from `from` on; -1 if there is none. */

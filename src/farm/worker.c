@@ -71,6 +71,9 @@ static mhas_code listen(worker *self, mhas_error *error) {
 static void worker_look(mhas_farm_control *control, double now) {
   (void)now;
   worker *self = control->role;
+  if (self->farm->line != NULL) {
+    mhas_lifeline_move(self->farm->line);
+  }
   if (self->broken.code == MHAS_OK) {
     self->broken.code = listen(self, &self->broken);
   }
@@ -86,7 +89,8 @@ static mhas_code answer(worker *self, int64_t count, const mhas_error *reason, m
   if (reason->code != MHAS_OK) {
     return send_to_master(self, reason, (int64_t)sizeof *reason, MHAS_TAG_BROKEN, error);
   }
-  return send_to_master(self, self->farm->outcome, count, MHAS_TAG_ENDED, error);
+  const int64_t bytes = mhas_pack(self->farm->outcome, count, self->farm->packed);
+  return send_to_master(self, self->farm->packed, bytes, MHAS_TAG_ENDED, error);
 }
 
 static mhas_code run_chunk(worker *self, const MPI_Status *status, mhas_error *error) {
@@ -139,7 +143,28 @@ static mhas_code run_in_team(worker *self, const MPI_Status *status, mhas_error 
   return team.rank == 0 ? answer(self, 1, &reason, error) : MHAS_OK;
 }
 
-mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error) {
+/* Parts from the master, and hears how all ended. Words of a stop that is over may come first. */
+static mhas_code part(worker *self, mhas_verdict *verdict, mhas_error *error) {
+  mhas_nap nap = {.most = LONGEST_NAP};
+  MHAS_TRY(send_to_master(self, NULL, 0, MHAS_TAG_PARTED, error));
+  for (;;) {
+    bool there = false;
+    bool finish = false;
+    MPI_Status status;
+    MHAS_TRY(probe(self, &there, &status, error));
+    if (!there) {
+      mhas_nap_take(&nap);
+    } else if (status.MPI_TAG == MHAS_TAG_VERDICT) {
+      return mhas_mpi_check(
+          MPI_Recv(verdict, (int)sizeof *verdict, MPI_BYTE, 0, MHAS_TAG_VERDICT, self->farm->comm, MPI_STATUS_IGNORE),
+          "hear how it ended", error);
+    } else {
+      MHAS_TRY(take_word(self, status.MPI_TAG, &finish, error));
+    }
+  }
+}
+
+mhas_code mhas_farm_worker(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
   worker self = {.farm = farm, .control.look = worker_look, .broken.code = MHAS_OK};
   self.control.role = &self;
   mhas_nap nap = {.most = LONGEST_NAP};
@@ -162,5 +187,5 @@ mhas_code mhas_farm_worker(mhas_farm *farm, mhas_error *error) {
       MHAS_TRY(take_word(&self, status.MPI_TAG, &finish, error));
     }
   }
-  return send_to_master(&self, NULL, 0, MHAS_TAG_PARTED, error);
+  return part(&self, verdict, error);
 }

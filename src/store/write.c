@@ -87,6 +87,18 @@ mhas_code mhas_store_begin(mhas_store *store, const int64_t *rows, int64_t count
   return MHAS_OK;
 }
 
+mhas_code mhas_store_statuses(mhas_store *store, const int64_t *rows, int64_t count, uint8_t *statuses,
+                              mhas_error *error) {
+  for (int64_t i = 0; i < count;) {
+    const int64_t length = run_length(rows, i, count);
+    MHAS_TRY(check_row(store, rows[i], error));
+    MHAS_TRY(check_row(store, rows[i + length - 1], error));
+    MHAS_TRY(move(store, run_column(store, STORE_RUN_STATUS), rows[i], length, READ, statuses + i, error));
+    i += length;
+  }
+  return MHAS_OK;
+}
+
 /* ---- after it ---- */
 
 static void *slot(const mhas_store *store, int column) {

@@ -250,7 +250,7 @@ static void a_wrong_answer_is_refused_and_changes_nothing(void **unused) {
   assert_int_equal(mhas_scheduler_ended(scheduler, 2, 1.0, outcome, 0, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_scheduler_ended(scheduler, 3, 1.0, outcome, count, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_scheduler_ended(scheduler, -1, 1.0, outcome, count, &error), MHAS_INTERNAL);
-  outcome[count - 1] = MHAS_RUNNING;
+  outcome[count - 1] = MHAS_FAILED + 1;
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count, &error), MHAS_INTERNAL);
   outcome[count - 1] = 77;
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count, &error), MHAS_INTERNAL);

@@ -1,0 +1,76 @@
+/*
+ * A TCP connection from rank 0 to every other rank, beside MPI, by which each learns whether the other still lives:
+ * MPI 3 cannot tell. A thread of each worker writes a beat now and then, whatever the worker itself is at; a process
+ * that dies closes its end, and one that hangs, or whose machine is gone, falls silent. Private to the farm.
+ */
+#ifndef MHASWEEP_FARM_LIFELINE_H
+#define MHASWEEP_FARM_LIFELINE_H
+
+#include "mhasweep/base.h"
+
+enum { MHAS_LIFELINE_ADDRESSES = 8, MHAS_LIFELINE_TOKEN = 16, MHAS_LIFELINE_HOST = 64 };
+
+/* Where rank 0 listens, for the others; flat. */
+typedef struct mhas_lifeline_address {
+  uint8_t token[MHAS_LIFELINE_TOKEN]; /* tells our ranks from whoever else comes by */
+  char host[MHAS_LIFELINE_HOST];
+  uint16_t port;
+  int count;
+  struct {
+    int family;
+    uint8_t bytes[16];
+  } addresses[MHAS_LIFELINE_ADDRESSES];
+} mhas_lifeline_address;
+
+/* ---- rank 0 ---- */
+
+typedef struct mhas_lifelines mhas_lifelines;
+
+/* Listens; `silence` is the seconds without a beat that count as death, for how often to send them. */
+mhas_code mhas_lifelines_open(int workers, double silence, mhas_lifelines **lines, mhas_lifeline_address *address,
+                              mhas_error *error);
+
+/* Waits for the workers for so many seconds at the most; *missing: how many did not come. */
+void mhas_lifelines_gather(mhas_lifelines *lines, double patience, int *missing);
+
+bool mhas_lifelines_has(const mhas_lifelines *lines, int worker); /* it has come */
+
+/* A number for each worker's host, [workers]. */
+const int *mhas_lifelines_hosts(const mhas_lifelines *lines);
+
+typedef struct mhas_beat {
+  int worker;
+  bool closed;    /* its process has ended, or left */
+  uint64_t moves; /* else: how far its row is, in any unit */
+} mhas_beat;
+
+/* The next thing that has come in; false: nothing more for now. Sends the master's own beats on the way. */
+bool mhas_lifelines_next(mhas_lifelines *lines, double now, mhas_beat *beat);
+
+/* This worker shall end at once, whatever it is at. */
+void mhas_lifelines_end(mhas_lifelines *lines, int worker);
+
+/*
+ * The farm is over: workers are let go (`ended`, [workers]: those that are to end instead). Returns how many of these
+ * still hold their connection after so many seconds: they hang. NULL is fine.
+ */
+int mhas_lifelines_close(mhas_lifelines *lines, const bool *ended, double patience);
+
+/* ---- a worker ---- */
+
+typedef struct mhas_lifeline mhas_lifeline;
+
+/* Connects to rank 0 and starts the thread. From then on the process ends (_exit, status 1) when rank 0 does, or is not
+ * heard of for four times `silence`, and (status 0) when rank 0 says so. MHAS_IO if it cannot be reached. */
+mhas_code mhas_lifeline_join(const mhas_lifeline_address *address, int worker, double silence, mhas_lifeline **line,
+                             mhas_error *error);
+
+/* The row that runs has moved. */
+void mhas_lifeline_move(mhas_lifeline *line);
+
+/* How often this process has stood still for so long that others may think it dead. */
+int mhas_lifeline_lapses(const mhas_lifeline *line);
+
+void mhas_lifeline_leave(mhas_lifeline *line); /* NULL is fine */
+
+#endif
