@@ -165,6 +165,29 @@ mhas_code mhas_simulate(const float *flops, const int32_t *ranks, int64_t count,
 mhas_code mhas_simulate_sweep(mhas_sweep *sweep, const mhas_simulation_options *options, mhas_simulation *result,
                               mhas_error *error);
 
+/* ---- watch: which ranks still live ---- */
+
+/*
+ * TCP connections from rank 0 to all others, beside MPI, which cannot tell. A rank whose process ends is known at once,
+ * one that gives no sign of life for `silence` seconds is taken for dead. A rank other than 0 ends by itself (_exit,
+ * status 1) when rank 0 has died or is not heard of for four times as long, whatever it is at.
+ */
+typedef struct mhas_watch mhas_watch;
+
+/* Collective. *watch is NULL if there is nobody to watch, or silence (rank 0's) is 0. Ranks that cannot be reached are
+ * not watched, which is said on stderr. */
+mhas_code mhas_watch_create(MPI_Comm comm, double silence, mhas_watch **watch, mhas_error *error);
+
+/*
+ * From here on until mhas_watch_ease, a rank that is lost ends the program (_exit, with this status on rank 0), since
+ * the others wait for it in something collective: what they are `doing` ("open the file"). Of rank 0; nothing
+ * elsewhere.
+ */
+void mhas_watch_guard(mhas_watch *watch, int status, const char *doing);
+void mhas_watch_ease(mhas_watch *watch);
+
+void mhas_watch_destroy(mhas_watch *watch); /* not collective; NULL is fine */
+
 /* ---- farm: MPI around the scheduler ---- */
 
 typedef struct mhas_farm_control mhas_farm_control;
@@ -215,17 +238,16 @@ typedef struct mhas_farm_options {
  * failed or a signal stopped the farm, else why the run is broken. Signals must have been caught (mhas_signals_catch);
  * one that came before the farm started stops it too.
  *
- * Ranks that die or hang are noticed by TCP connections from rank 0 to all others, beside MPI, if schedule.silence is
- * set; under a launcher that lets the others live, the farm goes on without them. *state then has ranks that are
- * `lost`, and the others must not call anything collective any more: the program should end by _exit. A worker whose
- * master is lost ends itself (_exit, status 1).
+ * With a watch (NULL: none), ranks that die or hang are lost, and the farm goes on without them if the launcher lets
+ * the others live. *state then tells how many are `lost`, and nothing collective must be called any more: the program
+ * should end by _exit.
  *
  * MHAS_MPI: the ranks cannot talk, so this one may be alone in knowing it, and others may wait for ever: the caller
  * should end the program (MPI_Abort).
  */
 mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, const int32_t *ranks, int64_t count,
-                        const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
-                        mhas_error *error);
+                        const mhas_farm_work *work, mhas_watch *watch, const mhas_farm_options *options,
+                        mhas_farm_state *state, mhas_error *error);
 
 /* Progress for people on stderr: one live line on a terminal, else a line about every 30 s. */
 typedef struct mhas_progress mhas_progress;

@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "farm/roles.h"
-#include "farm/run_words.h"
 #include "farm/scheduler.h"
 
 static const double LOOK_SECONDS = 0.05; /* between two real looks of a running work */
 static const double PROGRESS_SECONDS = 0.1;
-static const double GATHER_SECONDS = 30.0; /* for all workers to connect to rank 0 */
 
 /* ---- what the work may ask ---- */
 
@@ -40,8 +38,8 @@ bool mhas_farm_give_up(mhas_farm_control *control) {
 mhas_code mhas_farm_work_on(mhas_farm *farm, const mhas_team *team, const int64_t *rows, int64_t count,
                             mhas_farm_control *control, mhas_error *error) {
   memset(farm->outcome, MHAS_PENDING, (size_t)count);
-  control->line = farm->line;
-  control->lapses = farm->line == NULL ? 0 : mhas_lifeline_lapses(farm->line);
+  control->line = farm->watch == NULL ? NULL : farm->watch->line;
+  control->lapses = control->line == NULL ? 0 : mhas_lifeline_lapses(control->line);
   MHAS_TRY(farm->work->run(farm->work->context, team, rows, count, control, farm->outcome, error));
   for (int64_t i = 0; i < count; i++) {
     if (farm->outcome[i] > MHAS_FAILED) {
@@ -120,43 +118,11 @@ static mhas_code prepare(mhas_farm *farm, const assignment *todo, mhas_error *er
                                error);
 }
 
-/* What both ends need to know; `address` is empty if rank 0 cannot listen. */
-static mhas_code tie_lifelines(mhas_farm *farm, mhas_error *error) {
-  mhas_lifeline_address address = {.count = 0};
-  mhas_error reason = {.code = MHAS_OK};
-  MHAS_TRY(mhas_share(farm->comm, &farm->silence, (int)sizeof farm->silence, error));
-  if (farm->silence <= 0.0) {
-    return MHAS_OK;
-  }
-  if (farm->rank == 0 &&
-      mhas_lifelines_open(farm->size - 1, farm->silence, &farm->lines, &address, &reason) != MHAS_OK) {
-    address.count = 0;
-  }
-  MHAS_TRY(mhas_share(farm->comm, &address, (int)sizeof address, error));
-  int missing = farm->size - 1;
-  if (farm->rank == 0 && address.count > 0) {
-    mhas_lifelines_gather(farm->lines, GATHER_SECONDS, &missing);
-  } else if (farm->rank > 0 && address.count > 0) {
-    reason.code = mhas_lifeline_join(&address, farm->rank - 1, farm->silence, &farm->line, &reason);
-  }
-  if (farm->rank == 0 && missing > 0) {
-    mhas_say("warning: %d of %d ranks cannot be reached by TCP: if one of them dies, nobody will notice", missing,
-             farm->size - 1);
-  }
-  reason.code = reason.code == MHAS_IO ? MHAS_OK : reason.code; /* the sweep can do without */
-  MHAS_TRY(mhas_agree(farm->comm, &reason, error));
-  if (reason.code != MHAS_OK) {
-    *error = reason;
-  }
-  return reason.code;
-}
-
 static mhas_code play(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
   if (farm->size == 1) {
     mhas_farm_loner(farm, verdict);
     return MHAS_OK;
   }
-  MHAS_TRY(tie_lifelines(farm, error));
   return farm->rank == 0 ? mhas_farm_master(farm, verdict, error) : mhas_farm_worker(farm, verdict, error);
 }
 
@@ -177,9 +143,9 @@ static mhas_code run_together(mhas_farm *farm, const assignment *todo, mhas_verd
 }
 
 mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, const int32_t *ranks, int64_t count,
-                        const mhas_farm_work *work, const mhas_farm_options *options, mhas_farm_state *state,
-                        mhas_error *error) {
-  mhas_farm farm = {.work = work};
+                        const mhas_farm_work *work, mhas_watch *watch, const mhas_farm_options *options,
+                        mhas_farm_state *state, mhas_error *error) {
+  mhas_farm farm = {.work = work, .watch = watch};
   mhas_verdict verdict;
   memset(&verdict, 0, sizeof verdict);
   memset(state, 0, sizeof *state);
@@ -188,7 +154,6 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
     farm.options = options;
     farm.stopping.grace_seconds = options->grace_seconds;
     farm.stopping.ends = options->schedule.ends;
-    farm.silence = options->schedule.silence;
     farm.chunk_most = mhas_schedule_defaults(&options->schedule).chunk_most;
   }
   const assignment todo = {rows, flops, ranks, count};
@@ -200,7 +165,6 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
       *error = verdict.error;
     }
   }
-  mhas_lifeline_leave(farm.line);
   if (verdict.state.lost > 0) {
     return code; /* messages to lost ranks may still be under way, and read what would be freed; the program ends soon
                   */

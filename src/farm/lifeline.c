@@ -240,7 +240,9 @@ void mhas_lifeline_leave(mhas_lifeline *line) {
   if (line == NULL) {
     return;
   }
+  const uint64_t bye = LIFELINE_BYE;
   atomic_store(&line->leaving, true);
+  (void)send(line->socket, &bye, sizeof bye, MSG_NOSIGNAL | MSG_DONTWAIT);
   (void)shutdown(line->socket, SHUT_RDWR); /* wakes the thread */
   (void)pthread_join(line->thread, NULL);
   (void)close(line->socket);

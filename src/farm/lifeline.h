@@ -51,8 +51,8 @@ bool mhas_lifelines_next(mhas_lifelines *lines, double now, mhas_beat *beat);
 void mhas_lifelines_end(mhas_lifelines *lines, int worker);
 
 /*
- * The farm is over: workers are let go (`ended`, [workers]: those that are to end instead). Returns how many of these
- * still hold their connection after so many seconds: they hang. NULL is fine.
+ * Workers are let go (`ended`, [workers]: those that are to end instead; NULL: none). Returns how many of these still
+ * hold their connection after so many seconds: they hang. lines NULL is fine.
  */
 int mhas_lifelines_close(mhas_lifelines *lines, const bool *ended, double patience);
 
@@ -71,6 +71,7 @@ void mhas_lifeline_move(mhas_lifeline *line);
 /* How often this process has stood still for so long that others may think it dead. */
 int mhas_lifeline_lapses(const mhas_lifeline *line);
 
-void mhas_lifeline_leave(mhas_lifeline *line); /* NULL is fine */
+/* Says so first, so that it is not taken for dead. NULL is fine. */
+void mhas_lifeline_leave(mhas_lifeline *line);
 
 #endif

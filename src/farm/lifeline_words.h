@@ -17,7 +17,10 @@ static inline void lifeline_reply(const uint8_t token[MHAS_LIFELINE_TOKEN], uint
   }
 }
 
-/* From rank 0, a byte each; a worker's beat is a uint64_t. */
+/* A worker's beat is a uint64_t; this one says that it leaves. */
+#define LIFELINE_BYE UINT64_MAX
+
+/* From rank 0, a byte each. */
 enum { LIFELINE_BEAT = '.', LIFELINE_END = 'E', LIFELINE_LEAVE = 'L' };
 
 /* Seconds between two beats. */

@@ -252,6 +252,11 @@ static bool read_end(mhas_lifelines *lines, int worker, mhas_beat *beat) {
   const ssize_t count = recv(end->fd, moves, sizeof moves, MSG_DONTWAIT);
   if (count > 0) { /* a beat that came in two parts only shows a number that never was */
     beat->moves = count >= (ssize_t)sizeof *moves ? moves[(size_t)count / sizeof *moves - 1] : 0;
+    if (beat->moves == LIFELINE_BYE) {
+      (void)close(end->fd);
+      end->fd = -1;
+      return false;
+    }
     return true;
   }
   if (count < 0 && (errno == EINTR || errno == EAGAIN)) {
@@ -291,7 +296,7 @@ int mhas_lifelines_close(mhas_lifelines *lines, const bool *ended, double patien
     return 0;
   }
   for (int worker = 0; worker < lines->workers; worker++) {
-    say(lines, worker, ended[worker] ? LIFELINE_END : LIFELINE_LEAVE);
+    say(lines, worker, ended != NULL && ended[worker] ? LIFELINE_END : LIFELINE_LEAVE);
   }
   int left = 0;
   const double until = mhas_now() + patience;
@@ -301,7 +306,7 @@ int mhas_lifelines_close(mhas_lifelines *lines, const bool *ended, double patien
     }
     left = 0;
     for (int worker = 0; worker < lines->workers; worker++) {
-      left += ended[worker] && lines->ends[worker].fd >= 0;
+      left += ended != NULL && ended[worker] && lines->ends[worker].fd >= 0;
     }
     if (left > 0) {
       mhas_sleep(0.01);

@@ -215,6 +215,8 @@ static mhas_code spread_stop(master *self, double now, mhas_error *error) {
 
 /* ---- ranks that are lost ---- */
 
+static mhas_lifelines *lines_of(const mhas_farm *farm) { return farm->watch == NULL ? NULL : farm->watch->lines; }
+
 static void say_loss(master *self, const mhas_loss *loss) {
   static const char *const reasons[] = {[MHAS_LOSS_DIED] = "has died",
                                         [MHAS_LOSS_SILENT] = "has not been heard of for too long (--worker-timeout)",
@@ -263,10 +265,11 @@ static mhas_code watch_workers(master *self, double now, mhas_error *error) {
   mhas_beat beat;
   mhas_loss loss;
   bool lost = false;
-  if (farm->lines == NULL) {
+  mhas_lifelines *lines = lines_of(farm);
+  if (lines == NULL) {
     return MHAS_OK;
   }
-  while (mhas_lifelines_next(farm->lines, now, &beat)) {
+  while (mhas_lifelines_next(lines, now, &beat)) {
     if (beat.closed) {
       mhas_scheduler_died(farm->scheduler, beat.worker);
     } else {
@@ -276,7 +279,7 @@ static mhas_code watch_workers(master *self, double now, mhas_error *error) {
   for (; mhas_scheduler_lost(farm->scheduler, now, &loss); lost = true) {
     say_loss(self, &loss);
     if (loss.end) {
-      mhas_lifelines_end(farm->lines, loss.worker);
+      mhas_lifelines_end(lines, loss.worker);
     }
     if (loss.reason == MHAS_LOSS_DIED) {
       recall_rows(self, &loss);
@@ -354,7 +357,7 @@ static mhas_code serve(master *self, mhas_error *error) {
   return finish(self, &nap, error);
 }
 
-/* How it ended, to all that are there; then no rank is watched any more. */
+/* How it ended, to all that are there. If some are not, no rank is watched any more. */
 static mhas_code part(master *self, mhas_verdict *verdict, mhas_error *error) {
   mhas_farm *farm = self->farm;
   for (int worker = 0; worker < self->workers; worker++) {
@@ -367,21 +370,29 @@ static mhas_code part(master *self, mhas_verdict *verdict, mhas_error *error) {
       MHAS_TRY(mhas_wait_asleep(&request, "tell how it ended", error));
     }
   }
-  verdict->state.hanging = mhas_lifelines_close(farm->lines, farm->lost, LEAVE_SECONDS);
-  farm->lines = NULL;
+  if (verdict->state.lost > 0) {
+    verdict->state.hanging = mhas_lifelines_close(lines_of(farm), farm->lost, LEAVE_SECONDS);
+    farm->watch->lines = NULL;
+  }
   return MHAS_OK;
+}
+
+static void introduce_workers(mhas_farm *farm) {
+  const mhas_lifelines *lines = lines_of(farm);
+  if (lines == NULL) {
+    return;
+  }
+  mhas_scheduler_hosts(farm->scheduler, mhas_lifelines_hosts(lines));
+  for (int worker = 0; worker < farm->size - 1; worker++) {
+    if (!mhas_lifelines_has(lines, worker)) {
+      mhas_scheduler_heard(farm->scheduler, worker, 0, INFINITY);
+    }
+  }
 }
 
 mhas_code mhas_farm_master(mhas_farm *farm, mhas_verdict *verdict, mhas_error *error) {
   master self = {.farm = farm, .workers = farm->size - 1, .broken.code = MHAS_OK};
-  if (farm->lines != NULL) {
-    mhas_scheduler_hosts(farm->scheduler, mhas_lifelines_hosts(farm->lines));
-    for (int worker = 0; worker < self.workers; worker++) {
-      if (!mhas_lifelines_has(farm->lines, worker)) {
-        mhas_scheduler_heard(farm->scheduler, worker, 0, INFINITY);
-      }
-    }
-  }
+  introduce_workers(farm);
   mhas_code code = serve(&self, error);
   const double now = mhas_now();
   mhas_scheduler_state(farm->scheduler, now, &verdict->state);

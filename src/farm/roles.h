@@ -9,10 +9,10 @@
 #ifndef MHASWEEP_FARM_ROLES_H
 #define MHASWEEP_FARM_ROLES_H
 
-#include "farm/lifeline.h"
 #include "farm/stopping.h"
 #include "farm/talk.h"
 #include "farm/teams.h"
+#include "farm/watch.h"
 #include "mhasweep/farm.h"
 
 /* To a worker. */
@@ -39,9 +39,7 @@ typedef struct mhas_farm {
   int rank, size;
   const mhas_farm_work *work;
   int64_t chunk_most;
-  double silence;        /* seconds without a beat that count as death; 0: nobody is watched */
-  mhas_lifelines *lines; /* the master's */
-  mhas_lifeline *line;   /* a worker's */
+  mhas_watch *watch; /* NULL: nobody is watched */
   mhas_teams teams;
   uint8_t *outcome;    /* [chunk_most] */
   uint8_t *packed;     /* [chunk_most] of an answer on its way */

@@ -32,12 +32,15 @@ typedef struct sweep_run {
   int lock;
   mhas_store *store;
   mhas_row_work *work;
+  mhas_watch *watch;
+  mhas_leave *leave;
   double began;
   /* rank 0: */
   mhas_workload todo; /* cut by --limit: some rows are left pending on purpose */
 } sweep_run;
 
 static void run_release(sweep_run *run) {
+  mhas_watch_destroy(run->watch);
   mhas_row_work_destroy(run->work);
   mhas_rows_destroy(run->rows);
   mhas_sweep_destroy(run->sweep);
@@ -250,30 +253,10 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   const mhas_farm_work work = {
       .context = run->work, .recall = mhas_row_work_recall, .condemn = mhas_row_work_condemn, .run = mhas_row_work_run};
   const mhas_workload *todo = &run->todo;
-  code = mhas_farm_run(run->comm, todo->rows, todo->flops, todo->ranks, todo->count, &work, &options, state, error);
+  mhas_watch_ease(run->watch);
+  code = mhas_farm_run(run->comm, todo->rows, todo->flops, todo->ranks, todo->count, &work, run->watch, &options, state,
+                       error);
   mhas_progress_destroy(progress);
-  return code;
-}
-
-/* Opens, works, closes. Collective. */
-static mhas_code run_farm(sweep_run *run, mhas_farm_state *state, mhas_error *error) {
-  MHAS_TRY(mhas_store_open(run->path.data, run->comm, run->sweep, &run->store, error));
-  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, run->path.data,
-                                        run->options->checkpoint_every, &run->work, error);
-  code = agree(run->comm, code, error);
-  if (code == MHAS_OK) {
-    code = work_through(run, state, error);
-  }
-  if (state->lost > 0) {
-    return code; /* closing is collective; all is in the file already */
-  }
-  mhas_error closing;
-  const mhas_code closed = agree(run->comm, mhas_store_close(run->store, &closing), &closing);
-  run->store = NULL;
-  if (code == MHAS_OK && closed != MHAS_OK) {
-    *error = closing;
-    code = closed;
-  }
   return code;
 }
 
@@ -338,6 +321,35 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   return EXIT_DONE;
 }
 
+/* Opens, works, concludes (rank 0), closes. Collective, until a rank is lost. */
+static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *error) {
+  mhas_farm_state state = {0};
+  MHAS_TRY(mhas_store_open(run->path.data, run->comm, run->sweep, &run->store, error));
+  mhas_code code = mhas_row_work_create(run->sweep, run->rows, run->store, run->path.data,
+                                        run->options->checkpoint_every, &run->work, error);
+  code = agree(run->comm, code, error);
+  if (code == MHAS_OK) {
+    code = work_through(run, &state, error);
+  }
+  if (code == MHAS_OK && run->rank == 0) {
+    *status = conclude(run, &state); /* all is in the file; closing it only frees what was opened */
+  }
+  *lost = state.lost > 0;
+  if (*lost) {
+    *run->leave = state.hanging > 0 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
+    return code;
+  }
+  mhas_watch_guard(run->watch, *status, "close the file");
+  mhas_error closing;
+  const mhas_code closed = agree(run->comm, mhas_store_close(run->store, &closing), &closing);
+  run->store = NULL;
+  if (code == MHAS_OK && closed != MHAS_OK) {
+    *error = closing;
+    code = closed;
+  }
+  return code;
+}
+
 /* There was nothing to run: the file is complete, or --limit is 0. */
 static mhas_code conclude_idle(const sweep_run *run, int *status, mhas_error *error) {
   if (run->rank == 0) {
@@ -351,12 +363,14 @@ static mhas_code conclude_idle(const sweep_run *run, int *status, mhas_error *er
   return mhas_share(run->comm, status, (int)sizeof *status, error);
 }
 
-static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_leave *leave, mhas_error *error) {
+static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_error *error) {
   MHAS_TRY(mhas_mpi_check(MPI_Comm_set_errhandler(run->comm, MPI_ERRORS_RETURN), "have errors returned", error));
   if (mhas_world_check(run->size, error) != MHAS_OK) {
     return MHAS_USAGE; /* each such copy is alone: nobody to agree with, and nothing was written */
   }
   MHAS_TRY(agree(run->comm, mhas_signals_catch(error), error));
+  MHAS_TRY(mhas_watch_create(run->comm, run->options->worker_timeout, &run->watch, error));
+  mhas_watch_guard(run->watch, EXIT_BROKEN, "begin");
   MHAS_TRY(read_sweep(run, report, error));
   MHAS_TRY(agree(run->comm, run->rank == 0 ? prepare_file(run, error) : MHAS_OK, error));
   int64_t count = run->todo.count;
@@ -366,17 +380,10 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   }
   MHAS_TRY(mhas_say_banner(run->comm, run->sweep, run->todo.count, mhas_rows_count(run->rows), run->path.data,
                            run->options->quiet, error));
-  mhas_farm_state state = {0};
-  const mhas_code code = run_farm(run, &state, error);
-  if (state.lost > 0) {
-    *leave = state.hanging > 0 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
-  }
-  MHAS_TRY(code);
-  if (run->rank == 0) {
-    *status = conclude(run, &state);
-  }
-  if (state.lost > 0) {
-    *status = run->rank == 0 ? *status : EXIT_DONE; /* the launcher reports the worst: rank 0 knows */
+  bool lost = false;
+  MHAS_TRY(run_farm(run, status, &lost, error));
+  if (lost) {
+    *status = run->rank == 0 ? *status : EXIT_DONE; /* launchers report the worst: rank 0 knows */
     return MHAS_OK;
   }
   return mhas_share(run->comm, status, (int)sizeof *status, error);
@@ -384,7 +391,7 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
 
 int mhas_run(MPI_Comm comm, const mhas_run_options *options, mhas_leave *leave) {
   *leave = MHAS_LEAVE_TOGETHER;
-  sweep_run run = {.comm = comm, .options = options, .lock = -1, .began = mhas_now()};
+  sweep_run run = {.comm = comm, .options = options, .lock = -1, .leave = leave, .began = mhas_now()};
   mhas_text report = {0};
   mhas_error error = {.text = ""};
   int status = EXIT_BROKEN;
@@ -401,7 +408,7 @@ int mhas_run(MPI_Comm comm, const mhas_run_options *options, mhas_leave *leave) 
     code = mhas_fail(&error, MHAS_NO_MEMORY, "out of memory");
   }
   if (code == MHAS_OK) {
-    code = run_steps(&run, &report, &status, leave, &error);
+    code = run_steps(&run, &report, &status, &error);
   }
   const bool torn = code == MHAS_MPI;
   if (torn) {

@@ -71,8 +71,8 @@ static mhas_code listen(worker *self, mhas_error *error) {
 static void worker_look(mhas_farm_control *control, double now) {
   (void)now;
   worker *self = control->role;
-  if (self->farm->line != NULL) {
-    mhas_lifeline_move(self->farm->line);
+  if (self->farm->watch != NULL && self->farm->watch->line != NULL) {
+    mhas_lifeline_move(self->farm->watch->line);
   }
   if (self->broken.code == MHAS_OK) {
     self->broken.code = listen(self, &self->broken);

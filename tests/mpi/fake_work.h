@@ -25,11 +25,12 @@ typedef mhas_code (*fake_row)(fake *work, int64_t row, mhas_farm_control *contro
 
 struct fake {
   fake_row run_row;
-  int64_t rows;                  /* 0 .. rows - 1 */
-  float flops;                   /* of each row, times 1 .. 4 */
-  int (*ranks_of)(int64_t row);  /* NULL: one each */
-  const mhas_team *team;         /* of the row that runs */
-  mhas_farm_options options;     /* of rank 0 */
+  int64_t rows;                 /* 0 .. rows - 1 */
+  float flops;                  /* of each row, times 1 .. 4 */
+  int (*ranks_of)(int64_t row); /* NULL: one each */
+  const mhas_team *team;        /* of the row that runs */
+  mhas_farm_options options;    /* of rank 0 */
+  mhas_watch *watch;
   int64_t entered;               /* rows that started here */
   uint8_t runs[FAKE_ROWS_MOST];  /* times that each row was begun here */
   uint8_t ended[FAKE_ROWS_MOST]; /* times that each row was done or failed here */
@@ -92,7 +93,7 @@ static inline void fake_farm(fake *work) {
   const mhas_farm_work farm_work = {.context = work, .run = fake_run};
   work->code = mhas_farm_run(MPI_COMM_WORLD, master ? rows : NULL, master ? flops : NULL,
                              master && work->ranks_of != NULL ? ranks : NULL, master ? work->rows : -1, &farm_work,
-                             master ? &work->options : NULL, &work->state, &work->error);
+                             work->watch, master ? &work->options : NULL, &work->state, &work->error);
   struct {
     mhas_code code;
     char text[MHAS_ERROR_LENGTH];
