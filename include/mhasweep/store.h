@@ -85,6 +85,9 @@ mhas_code mhas_store_append(mhas_store *store, int64_t row_number, const mhas_ro
                             mhas_error *error);
 mhas_code mhas_store_flush(mhas_store *store, mhas_error *error);
 
+/* Brings what this machine has of the file to the disk, as closing does: for who cannot close it. */
+mhas_code mhas_store_sync(const mhas_store *store, mhas_error *error);
+
 /* A mhas_row's `keep`: writes /stored/<row>/<name> at once. keep_context must point to a mhas_store_keep. */
 typedef struct mhas_store_keep {
   mhas_store *store;

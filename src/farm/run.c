@@ -337,7 +337,7 @@ static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *e
   *lost = state.lost > 0;
   if (*lost) {
     *run->leave = state.hanging > 0 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
-    return code;
+    return code == MHAS_OK ? mhas_store_sync(run->store, error) : code; /* closing would wait for who is lost */
   }
   mhas_watch_guard(run->watch, *status, "close the file");
   mhas_error closing;

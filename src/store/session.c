@@ -215,6 +215,8 @@ mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *swe
   return MHAS_OK;
 }
 
+mhas_code mhas_store_sync(const mhas_store *store, mhas_error *error) { return store_sync(store->path, error); }
+
 mhas_code mhas_store_close(mhas_store *store, mhas_error *error) {
   const mhas_code flushed = mhas_store_flush(store, error);
   const mhas_code closed = free_store(store, flushed == MHAS_OK ? error : NULL);

@@ -30,8 +30,9 @@ def environment(**more):
     return env
 
 
-def command(*words, ranks=None):
-    launcher = [] if ranks is None else ["mpirun", "-n", str(ranks)]
+def command(*words, ranks=None, recovery=False):
+    """`recovery`: the launcher lets other ranks live when one dies; its own exit status is 0 then, whatever theirs are."""
+    launcher = [] if ranks is None else ["mpirun", *(["--enable-recovery"] if recovery else []), "-n", str(ranks)]
     return [*launcher, PROGRAM, *map(str, words)]
 
 
@@ -55,10 +56,10 @@ class Folder(unittest.TestCase):
             self.assertEqual(ended.returncode, expect, f"{words}\n{ended.stdout}\n{ended.stderr}")
         return ended
 
-    def start_program(self, *words, ranks=None, **more):
+    def start_program(self, *words, ranks=None, recovery=False, **more):
         """Starts the program; its process is killed when the test ends, if it still runs."""
         log = open(self.folder / f"log-{time.monotonic_ns()}", "w+")
-        process = subprocess.Popen(command(*words, ranks=ranks), cwd=self.folder, env=environment(**more), text=True,
+        process = subprocess.Popen(command(*words, ranks=ranks, recovery=recovery), cwd=self.folder, env=environment(**more), text=True,
                                    stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
         process.log = log
 
@@ -119,6 +120,18 @@ def rank_processes(process):
         if title == name[:15] and (int(rest.split()[1]) == process.pid or int(entry.name) == process.pid):
             found.append(int(entry.name))
     return sorted(found)
+
+
+def rank_process(process, rank):
+    """The pid of one rank below a running mpirun; None if it is not there."""
+    for pid in rank_processes(process):
+        try:
+            variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"OMPI_COMM_WORLD_RANK=%d" % rank in variables:
+            return pid
+    return None
 
 
 def datasets(group, prefix=""):

@@ -97,15 +97,18 @@ class Kill(harness.Folder):
         process = self.start_program("run", "sweep.yaml", ranks=2)
         self.wait_for_done(path, 1, process)
         for rank in harness.rank_processes(process):
-            os.kill(rank, signal.SIGKILL)
+            try:
+                os.kill(rank, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # mpirun was quicker: it ends them all after the first
         process.wait()
         self.wait_for("the other ranks to end", lambda: not self.still_running())
         before = harness.column(path, "attempts")
         interrupted = harness.statuses(path) == harness.RUNNING
+        finished = harness.statuses(path) == harness.DONE
         self.run_program("run", "sweep.yaml", "--resume", ranks=2)
         after = harness.column(path, "attempts")
         self.assertTrue((after[interrupted] == before[interrupted] + 1).all())
-        finished = before.astype(bool) & ~interrupted
         self.assertTrue((after[finished] == before[finished]).all(), "resume ran a finished point again")
 
 
