@@ -3,7 +3,7 @@
 #
 #   jobs/install-dependencies.sh            to build, run and plot
 #   jobs/install-dependencies.sh --tests    and to test (tests/run.sh)
-#   jobs/install-dependencies.sh --checks   and to check style and memory (.ci/run)
+#   jobs/install-dependencies.sh --checks   and to check style and memory, and jobs on a cluster of virtual nodes (.ci/run)
 #
 # This is the only list of packages. Where there is no apt-get, or no right to use it (a cluster), it looks whether
 # compilers and libraries come from elsewhere, such as modules, and names what is missing.
@@ -18,7 +18,7 @@ packages=(
   python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy python3-scipy python3-jinja2
 )
 test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist python3-pytest)
-check_packages=(clang-format valgrind)
+check_packages=(clang-format valgrind slurm-wlm munge iproute2)
 
 commands=(cc cmake make pkg-config mpicc mpirun h5pcc)
 modules=(openblas arpack parpack fyaml muparser gsl jansson zlib)
