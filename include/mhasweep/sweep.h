@@ -30,6 +30,9 @@ mhas_code mhas_sweep_parse(const char *name, const char *text, size_t length, co
                            size_t override_count, mhas_sweep **sweep, mhas_text *report);
 void mhas_sweep_destroy(mhas_sweep *sweep); /* NULL is fine */
 
+/* What an override can set beside parameters: seed, limits.seconds_per_point ...; *count names. */
+const char *const *mhas_sweep_settings(size_t *count);
+
 /* Everything below stays owned by the sweep. */
 const mhas_experiment *mhas_sweep_experiment(const mhas_sweep *sweep); /* with a `search`, one that searches */
 const char *mhas_sweep_text(const mhas_sweep *sweep);                  /* the YAML as it was read */

@@ -20,7 +20,7 @@ enum { CLI_DONE = 0, CLI_BROKE = 1, CLI_USAGE = 2 }; /* exit statuses; `run` has
 typedef struct cli_option {
   const char *name;
   char letter;          /* 0 if it has no short form */
-  const char *argument; /* what its value is called; NULL if it takes none */
+  const char *argument; /* what its value is called; in brackets if it may be missing; NULL if it takes none */
   const char *meaning;
 } cli_option;
 
@@ -40,6 +40,10 @@ typedef struct cli_command {
   mhas_code (*run)(const struct cli_words *words, int *status, mhas_error *error);
 } cli_command;
 
+/* All of them, in the order in which users should meet them. */
+const cli_command *const *cli_commands(int *count);
+const cli_command *cli_command_find(const char *word); /* NULL if there is none */
+
 extern const cli_command cli_run, cli_plan, cli_show, cli_export, cli_experiments, cli_simulate, cli_doctor;
 
 typedef struct cli_words {
@@ -50,7 +54,7 @@ typedef struct cli_words {
   int given_count;
   struct cli_given {
     int option;        /* its place in the command's table */
-    const char *value; /* NULL if it takes none */
+    const char *value; /* NULL if it takes none, or if one that may be missing is */
   } * given;           /* in the order of the command line */
 } cli_words;
 
@@ -76,6 +80,14 @@ mhas_code cli_read_sweep(const cli_words *words, int option_set, mhas_sweep **sw
 mhas_code cli_teams(const cli_words *words, int option, bool *fixed, mhas_error *error);
 
 mhas_code cli_print_help(const cli_command *command, mhas_error *error);
+void cli_print_overview(void); /* what mhasweep --help says */
+
+/* The command's options, 0 .. option_count, of which the last is --help. */
+const cli_option *cli_option_at(const cli_command *command, int place);
+
+/* A parameter's "integer, 1 .. 65536, default 20". */
+void cli_describe_parameter(const mhas_parameter *parameter, mhas_text *text);
+const char *cli_type_name(mhas_type type);
 
 /* The rank that mpirun or srun gave to this process; 0 without them. Before MPI_Init. */
 int cli_launcher_rank(void);
