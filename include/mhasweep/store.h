@@ -49,6 +49,10 @@ mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t r
 mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error);
 void mhas_store_unlock(int lock);
 
+/* Does a run hold that lock now? Unknown where the file system knows no locks. Looks only. */
+typedef enum mhas_written { MHAS_NOT_WRITTEN, MHAS_WRITTEN, MHAS_WRITTEN_UNKNOWN } mhas_written;
+mhas_written mhas_store_is_written(const char *path);
+
 /* ---- writing ---- */
 
 typedef struct mhas_store mhas_store;

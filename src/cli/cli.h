@@ -13,7 +13,7 @@
 #include "mhasweep/base.h"
 #include "mhasweep/sweep.h"
 
-enum { CLI_DONE = 0, CLI_BROKE = 1, CLI_USAGE = 2 }; /* exit statuses; `run` has two more of mhas_run */
+enum { CLI_DONE = 0, CLI_BROKE = 1, CLI_USAGE = 2, CLI_OPEN = 75 }; /* exit statuses; `run` has those of mhas_run */
 
 /* ---- words in ---------------------------------------------------------- */
 
@@ -105,7 +105,9 @@ mhas_code cli_flush(mhas_error *error);
 
 bool cli_on_terminal(void); /* a person looks at stdout */
 int cli_width(void);        /* columns to use on stdout: of the terminal, else 100 */
+int cli_height(void);       /* rows of that terminal, else 24 */
 bool cli_colour(void);      /* stdout is a terminal that wants colours */
+bool cli_can_draw(void);    /* stdout is a terminal on which the cursor moves */
 
 /* Prints words broken into lines that fit `width`, each line indented. \n\n parts paragraphs. */
 void cli_print_wrapped(const char *text, int indent, int width);

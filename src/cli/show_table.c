@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/show.h"
+#include "cli/spark.h"
 
 enum { GAP = 2, RECORDS_SHOWN = 10 };
 
@@ -37,7 +38,8 @@ static void title_of(const show_column *column, char title[SHOW_CELL]) {
 }
 
 /* Axes and results, then the status; of failed points the reason, and no results. */
-static bool belongs(const show *self, const show_column *column, bool only_failed) {
+static bool belongs(const show *self, const show_column *column, int only) {
+  const bool only_failed = only == MHAS_FAILED;
   if (column == self->status) {
     return !only_failed;
   }
@@ -54,10 +56,10 @@ typedef struct layout {
   int point_width;
 } layout;
 
-static void choose(show *self, bool only_failed, layout *out) {
-  show_column *last = only_failed ? self->error : self->status;
+static void choose(show *self, int only, layout *out) {
+  show_column *last = only == MHAS_FAILED ? self->error : self->status;
   for (int i = 0; i < self->column_count; i++) {
-    if (&self->columns[i] != last && belongs(self, &self->columns[i], only_failed)) {
+    if (&self->columns[i] != last && belongs(self, &self->columns[i], only)) {
       out->columns[out->count++] = &self->columns[i];
     }
   }
@@ -89,14 +91,14 @@ static mhas_code fit(layout *out, mhas_text *left_out, mhas_error *error) {
 typedef void row_action(const layout *chosen, int64_t point, int64_t row);
 
 /* Goes over the first `most` points that are wanted. */
-static mhas_code for_each_row(show *self, const layout *chosen, bool only_failed, int64_t most, row_action *action,
+static mhas_code for_each_row(show *self, const layout *chosen, int only, int64_t most, row_action *action,
                               mhas_error *error) {
   int64_t seen = 0;
   for (int64_t first = 0; first < self->points && seen < most && !ferror(stdout); first += SHOW_BLOCK) {
     const int64_t count = self->points - first < SHOW_BLOCK ? self->points - first : SHOW_BLOCK;
     MHAS_TRY(show_load(self, first, count, error));
     for (int64_t row = 0; row < count && seen < most; row++) {
-      if (!only_failed || self->status->numbers[row] == MHAS_FAILED) {
+      if (only == SHOW_ALL || self->status->numbers[row] == only) {
         action(chosen, first + row, row);
         seen++;
       }
@@ -105,15 +107,35 @@ static mhas_code for_each_row(show *self, const layout *chosen, bool only_failed
   return MHAS_OK;
 }
 
+/* Real numbers stand with their decimal points below each other. */
+static bool has_points(const show_column *column) {
+  return column->numbers != NULL && column->facts->type == MHAS_REAL && column->facts->word_count == 0;
+}
+
+static int length_before(const char *number) { return (int)strcspn(number, ".e"); }
+
+static int larger(int a, int b) { return a > b ? a : b; }
+
 static void widen(const layout *chosen, int64_t point, int64_t row) {
   (void)point;
   char cell[SHOW_CELL];
   for (int i = 0; i < chosen->count; i++) {
-    show_cell(chosen->columns[i], row, cell);
-    const int width = cli_text_width(cell);
-    chosen->columns[i]->width = width > chosen->columns[i]->width ? width : chosen->columns[i]->width;
-    chosen->columns[i]->present = chosen->columns[i]->present || strcmp(cell, "-") != 0;
+    show_column *column = chosen->columns[i];
+    show_cell(column, row, cell);
+    column->present = column->present || strcmp(cell, "-") != 0;
+    if (has_points(column)) {
+      column->before = larger(column->before, length_before(cell));
+      column->after = larger(column->after, (int)strlen(cell) - length_before(cell));
+      column->width = larger(column->width, column->before + column->after);
+    } else {
+      column->width = larger(column->width, cli_text_width(cell));
+    }
   }
+}
+
+static void print_number(const show_column *column, const char *cell) {
+  const int behind = has_points(column) ? column->after - ((int)strlen(cell) - length_before(cell)) : 0;
+  (void)printf("%*s%s%*s", GAP + column->width - behind - cli_text_width(cell), "", cell, behind, "");
 }
 
 static const char *status_colour(double status) {
@@ -129,7 +151,7 @@ static void print_row(const layout *chosen, int64_t point, int64_t row) {
   (void)printf("%*" PRId64, chosen->point_width, point);
   for (int i = 0; i + 1 < chosen->count; i++) {
     show_cell(chosen->columns[i], row, cell);
-    (void)printf("%*s%s", GAP + chosen->columns[i]->width - cli_text_width(cell), "", cell);
+    print_number(chosen->columns[i], cell);
   }
   const show_column *last = chosen->columns[chosen->count - 1];
   show_cell(last, row, cell);
@@ -142,13 +164,13 @@ static void print_row(const layout *chosen, int64_t point, int64_t row) {
 
 static void print_titles(const layout *chosen) {
   char title[SHOW_CELL];
-  (void)printf("%*s", chosen->point_width, "point");
+  (void)printf("%s%*s", cli_colour() ? "\033[1m" : "", chosen->point_width, "point");
   for (int i = 0; i < chosen->count; i++) {
     title_of(chosen->columns[i], title);
     const bool last = i + 1 == chosen->count;
     (void)printf("%*s%s", last ? GAP : GAP + chosen->columns[i]->width - cli_text_width(title), "", title);
   }
-  (void)putchar('\n');
+  (void)printf("%s\n", cli_colour() ? "\033[0m" : "");
 }
 
 static void start_widths(const show *self, layout *chosen) {
@@ -158,6 +180,8 @@ static void start_widths(const show *self, layout *chosen) {
   for (int i = 0; i < chosen->count; i++) {
     title_of(chosen->columns[i], text);
     chosen->columns[i]->width = cli_text_width(text);
+    chosen->columns[i]->before = 0;
+    chosen->columns[i]->after = 0;
   }
 }
 
@@ -174,20 +198,20 @@ static void drop_missing(layout *chosen) {
 }
 
 /* Twice over the file: once for the widths, once to print, so that no table has to fit into memory. */
-mhas_code show_table(show *self, bool only_failed, int64_t most, mhas_error *error) {
+mhas_code show_table(show *self, int only, int64_t most, mhas_error *error) {
   layout chosen = {0};
   mhas_text left_out = {0};
   MHAS_TRY(mhas_alloc(&chosen.columns, (size_t)self->column_count, sizeof *chosen.columns, "the columns", error));
-  choose(self, only_failed, &chosen);
+  choose(self, only, &chosen);
   start_widths(self, &chosen);
-  mhas_code code = for_each_row(self, &chosen, only_failed, most, widen, error);
+  mhas_code code = for_each_row(self, &chosen, only, most, widen, error);
   drop_missing(&chosen);
   if (code == MHAS_OK && cli_on_terminal()) {
     code = fit(&chosen, &left_out, error);
   }
   if (code == MHAS_OK) {
     print_titles(&chosen);
-    code = for_each_row(self, &chosen, only_failed, most, print_row, error);
+    code = for_each_row(self, &chosen, only, most, print_row, error);
   }
   if (code == MHAS_OK && left_out.length > 0) {
     (void)printf("(no room for %s: see --point, --json or export)\n", mhas_text_string(&left_out));
@@ -229,13 +253,47 @@ static int64_t records_used(const float *curves, int curve_count, int64_t capaci
   return used;
 }
 
+/* Each curve as a line of bars: means of as many records as a bar stands for, between its first and last value. */
+static void draw_curve(const char *name, int name_width, const float *curve, int64_t used) {
+  enum { BARS_MOST = 48 };
+  double bars[BARS_MOST];
+  spark_scale scale = {0};
+  const int count = used < BARS_MOST ? (int)used : BARS_MOST;
+  for (int bar = 0; bar < count; bar++) {
+    const int64_t begin = used * bar / count;
+    const int64_t end = used * (bar + 1) / count;
+    bars[bar] = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+      bars[bar] += (double)curve[i] / (double)(end - begin);
+    }
+    spark_scale_add(&scale, bars[bar]);
+  }
+  mhas_text line = {0};
+  spark_append(&line, bars, count, 1, &scale);
+  (void)printf("  %-*s  %s  from %.5g to %.5g\n", name_width, name, mhas_text_string(&line), (double)curve[0],
+               (double)curve[used - 1]);
+  mhas_text_free(&line);
+}
+
+static void draw_curves(const show *self, const float *curves, int curve_count, int64_t capacity, int64_t used) {
+  int width = 0;
+  for (int curve = 0; curve < curve_count; curve++) {
+    width = larger(width, cli_text_width(mhas_reader_curve_name(self->reader, curve)));
+  }
+  for (int curve = 0; curve < curve_count; curve++) {
+    draw_curve(mhas_reader_curve_name(self->reader, curve), width, curves + curve * capacity, used);
+  }
+}
+
 static void print_curves(const show *self, const float *curves, int curve_count, int64_t capacity) {
   const int64_t used = records_used(curves, curve_count, capacity);
   const int64_t first = used > RECORDS_SHOWN ? used - RECORDS_SHOWN : 0;
   if (used == 0) {
     return;
   }
-  (void)printf("\nCurves, %" PRId64 " records%s:\n", used, first > 0 ? ", the last of them" : "");
+  (void)printf("\nCurves, %" PRId64 " records:\n", used);
+  draw_curves(self, curves, curve_count, capacity, used);
+  (void)printf("\n%s:\n", first > 0 ? "The last of them" : "All of them");
   for (int curve = 0; curve < curve_count; curve++) {
     (void)printf("%14s", mhas_reader_curve_name(self->reader, curve));
   }
