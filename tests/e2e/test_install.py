@@ -119,6 +119,18 @@ class Choices(harness.Folder):
         self.assertIn("-lblas -llapack", (self.folder / "build" / "mhasweep.pc").read_text())
         self.assertNotIn("openblas", (self.folder / "build" / "mhasweep.pc").read_text().split("Libs:")[1])
 
+    def test_a_compiler_that_brings_them_is_trusted(self):
+        libraries = [re.search(rf"(?m)^{name}:\w+=(.+)$", CACHE) for name in ("OPENBLAS_LIBRARY", "SCALAPACK_LIBRARY")]
+        if None in libraries:
+            self.skipTest("this build was told which BLAS or ScaLAPACK to take")
+        compiler = self.write("cc", '#!/bin/sh\nexec cc "$@" ' + " ".join(found.group(1) for found in libraries) + "\n")
+        compiler.chmod(0o755)
+        done = self.configure(f"-DCMAKE_C_COMPILER={compiler}", "-DMHASWEEP_BLAS=wrapper", "-DMHASWEEP_SCALAPACK=wrapper")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        linked = (self.folder / "build" / "mhasweep.pc").read_text().split("Libs:")[1]
+        self.assertNotIn("openblas", linked)
+        self.assertNotIn("scalapack", linked)
+
     def test_a_blas_or_scalapack_that_does_not_link_is_told_at_once(self):
         done = self.configure("-DMHASWEEP_BLAS=-lno_such_blas")
         self.assertNotEqual(done.returncode, 0)
