@@ -96,6 +96,7 @@ typedef struct mhas_plan {
   double points;        /* after it */
   bool exact;           /* false: points, flops and maxima come from an even sample of a large grid */
   double flops;         /* sum over points */
+  double flops_float32; /* those of them that are done in single precision */
   double flops_most;    /* of the costliest point */
   double bytes_most;    /* memory of the largest point, on one rank */
   int ranks_most;       /* by limits.memory_per_rank: the most ranks that share a point; 1 if none is shared */

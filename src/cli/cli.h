@@ -92,8 +92,9 @@ const char *cli_type_name(mhas_type type);
 /* The rank that mpirun or srun gave to this process; 0 without them. Before MPI_Init. */
 int cli_launcher_rank(void);
 
-/* Operations per second of dgemm on matrices that fit the cache: the best of what `seconds` of trying give. */
-mhas_code cli_dgemm_rate(double seconds, double *rate, mhas_error *error);
+/* Operations per second of dgemm (sgemm if float32) on matrices that fit the cache: the best of what `seconds` of
+ * trying give. */
+mhas_code cli_gemm_rate(bool float32, double seconds, double *rate, mhas_error *error);
 /* The largest error of dgemm against plainly written sums, on matrices of entries below 1, in units of rounding. */
 mhas_code cli_dgemm_error(double *units, mhas_error *error);
 

@@ -60,7 +60,7 @@ mhas_code doctor_collect(doctor_facts *facts, mhas_error *error) {
   facts->blas_threads = mhas_blas_threads();
   facts->memory = memory_available();
   MHAS_TRY(cli_dgemm_error(&facts->dgemm_error, error));
-  return cli_dgemm_rate(0.05, &facts->dgemm_rate, error);
+  return cli_gemm_rate(false, 0.05, &facts->dgemm_rate, error);
 }
 
 /* ---- judgements on rank 0 ---- */

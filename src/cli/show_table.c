@@ -214,7 +214,9 @@ mhas_code show_table(show *self, int only, int64_t most, mhas_error *error) {
     code = for_each_row(self, &chosen, only, most, print_row, error);
   }
   if (code == MHAS_OK && left_out.length > 0) {
-    (void)printf("(no room for %s: see --point, --json or export)\n", mhas_text_string(&left_out));
+    mhas_text_append(&left_out, ": see --point, --json or export)");
+    (void)printf("(no room for ");
+    cli_print_hanging(mhas_text_string(&left_out), (int)strlen("(no room for "), cli_width());
   }
   mhas_text_free(&left_out);
   mhas_free(chosen.columns);
