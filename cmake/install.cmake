@@ -27,7 +27,7 @@ endif()
 # used: so the names of those libraries are written down. The headers need MPI's alone.
 set(used_libraries "")
 foreach(library ${HDF5_C_HL_LIBRARIES} ${HDF5_C_LIBRARIES} ${xsmm_LINK_LIBRARIES} ${blas} ${scalapack}
-                ${fyaml_LINK_LIBRARIES} ${muparser_LINK_LIBRARIES} ${gsl_LINK_LIBRARIES} ${jansson_LINK_LIBRARIES}
+                ${fyaml_LINK_LIBRARIES} ${muparser_LINK_LIBRARIES} ${GSL_LIBRARY} ${jansson_LINK_LIBRARIES}
                 ${zlib_LINK_LIBRARIES} ${MPI_C_LIBRARIES})
   if(NOT library MATCHES "^-|/")
     set(library -l${library})
