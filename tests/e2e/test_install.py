@@ -69,6 +69,15 @@ class Installed(harness.Folder):
         self.check(run(program, "run", "sweep.yaml", "--quiet", cwd=self.folder))
         self.check(run(program, "show", "sweep.h5", cwd=self.folder))
 
+    def test_the_analysis_runs_from_where_it_was_moved(self):
+        self.write("sweep.yaml", "experiment: probe\nparameters: {heads: [1, 2], dim: 4, context: 3}\n")
+        self.check(run(harness.PROGRAM, "run", "sweep.yaml", "--quiet", cwd=self.folder))
+        command = self.folder / "plot"
+        command.symlink_to(self.prefix / "bin" / "mhasweep-plot")
+        self.check(run(command, "sweep.h5", "-o", "ranks.png", cwd=self.folder,
+                       env=harness.environment(PYTHON="/usr/bin/python3")))
+        self.assertTrue((self.folder / "ranks.png").read_bytes().startswith(b"\x89PNG"))
+
     @unittest.skipUnless(shutil.which("man"), "there is no man here")
     def test_man_finds_the_pages(self):
         env = harness.environment(MANPATH=str(self.prefix / "share" / "man"), LC_ALL="C.UTF-8")
