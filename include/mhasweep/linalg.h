@@ -18,6 +18,7 @@ const char *mhas_blas_core(void);         /* in use now; "unknown" with another 
 const char *mhas_blas_core_for_cpu(void); /* to be used instead; NULL if the one in use is right or nothing is known */
 const char *mhas_blas_library(void);      /* version and build options in one line */
 const char *mhas_blas_path(void);         /* of the library that dgemm_ really comes from */
+const char *mhas_cblas_path(void);        /* of the library that cblas_dgemm comes from; the same, if all is well */
 const char *mhas_scalapack_path(void);    /* of the library that pdgemm_ comes from */
 const char *mhas_scalapack_blas_path(
     void); /* of the library that this ScaLAPACK takes dgemm_ from; the same, if all is well */

@@ -78,6 +78,10 @@ mhas_code mhas_reuse_take(mhas_reuse *reuse, const char *path, const mhas_rows *
 mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error);
 void mhas_store_unlock(int lock);
 
+/* Does a run hold that lock now? Unknown where the file system knows no locks. Looks only. */
+typedef enum mhas_written { MHAS_NOT_WRITTEN, MHAS_WRITTEN, MHAS_WRITTEN_UNKNOWN } mhas_written;
+mhas_written mhas_store_is_written(const char *path);
+
 /* ---- writing ---- */
 
 typedef struct mhas_store mhas_store;

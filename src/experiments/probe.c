@@ -262,9 +262,11 @@ static mhas_cost cost(const mhas_value *values) {
   const mhas_weights_wish wish = probe_wish(values);
   const double drawn = wish.kind == MHAS_WEIGHTS_TRAINED ? fmax(contexts, (double)(block * shape.dim)) : 0.0;
   const double solve = mhas_least_squares_bytes(samples, width, outputs);
+  const bool float32 = wish.kind == MHAS_WEIGHTS_TRAINED && wish.recipe.precision == MHAS_FLOAT32;
   const double ranks = probe_is_constructed(values) ? mhas_nested_ranks_bytes(samples, width) : 0.0;
   return (mhas_cost){
       .flops = mhas_weights_flops(&wish) + probe_flops(values),
+      .flops_float32 = float32 ? mhas_weights_flops(&wish) : 0.0,
       .bytes = probe_solver(values) == MHAS_SOLVE_SVD
                    ? mhas_source_bytes(&wish.source) + sizeof(double) * (numbers + drawn) +
                          fmax(fmax(solve, ranks), mhas_weights_bytes(&wish))
