@@ -161,8 +161,8 @@ static const mhas_result results[R_COUNT] = {
     [R_MARGIN_U] = {"margin_u", MHAS_REAL, "1", "margin of U's tangent features alone, from below"},
     [R_MARGIN_W] = {"margin_w", MHAS_REAL, "1", "margin of W's tangent features alone, from below"},
     [R_MARGIN_LINEAR] = {"margin_linear", MHAS_REAL, "1",
-                         "gamma_lin = zeta S sqrt(T / 2): margin of the paper's direction in U, and margin_u, without "
-                         "noise (derived; data: dm1; init: zero, one_step)"},
+                         "gamma_lin = m S sqrt(T / 2), m the attention on relevant tokens: zeta, or with init: planted "
+                         "zeta / (zeta + (1 - zeta) exp(-init_logit)); margin_u without noise (derived; data: dm1)"},
     [R_MARGIN_ATTENTION] = {"margin_attention", MHAS_REAL, "1",
                             "gamma_attn = alpha T zeta^2 (1 - zeta) S^4 / (2 sqrt(2 (M + 1))): margin of the paper's "
                             "direction in W without noise (derived; data: dm1; init: zero, one_step)"},
