@@ -27,7 +27,8 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_TOKENS] = {"tokens", MHAS_INTEGER, "1", "10", 1, 1 << 16, NULL, "tokens T of a sample"},
     [P_DIM] = {"dim", MHAS_INTEGER, "1", "20", 1, 1 << 16, NULL, "dimension d of a token"},
     [P_KEY_DIM] = {"key_dim", MHAS_INTEGER, "1", "0", 0, 1 << 16, NULL,
-                   "0: W_h is trained as it is, as in the paper; else W_h = W_Q W_K^T / sqrt(key_dim), and both are"},
+                   "0: W_h is trained as it is, as in the paper; else W_h = W_Q W_K^T / sqrt(key_dim), and both are; "
+                   "W_K is drawn then whatever init says, for from zero nothing would move"},
     [P_SAMPLES] = {"samples", MHAS_INTEGER, "1", "100", 1, 1 << 30, NULL, "training samples n"},
     [P_TEST_SAMPLES] = {"test_samples", MHAS_INTEGER, "1", "300", 0, 1 << 30, NULL,
                         "test samples, without label noise; 0: no test"},
@@ -51,7 +52,8 @@ static const mhas_parameter parameters[P_COUNT] = {
                          "deviation of the planted model's logits (data: planted)"},
     [P_PLANTED_MARGIN] = {"planted_margin", MHAS_REAL, "1", "0.0", 0, 1e6, NULL,
                           "the least |Phi| of the planted model on a sample (data: planted)"},
-    [P_LABEL_NOISE] = {"label_noise", MHAS_REAL, "1", "0.0", 0, 1, NULL, "chance of each training label to be flipped"},
+    [P_LABEL_NOISE] = {"label_noise", MHAS_REAL, "1", "0.0", 0, 1, NULL,
+                       "chance of each training label to be flipped, and of those that init: one_step takes"},
     [P_PATH] = {"path", MHAS_TEXT, "1", "", 0, 0, NULL,
                 "of the file (data: patches | tokens), from the folder where the sweep is run"},
     [P_LABELS_PATH] = {"labels_path", MHAS_TEXT, "1", "", 0, 0, NULL,
@@ -82,7 +84,8 @@ static const mhas_parameter parameters[P_COUNT] = {
                     "random signs); false: each by itself, with the same results to rounding"},
     [P_STEP_RULE] = {"step_rule", MHAS_CHOICE, "1", "constant", 0, 0, step_rules,
                      "step_size eta times the gradient; eta sqrt(H); eta / ||gradient||; eta loss / ||gradient||^2"},
-    [P_STEP_SIZE] = {"step_size", MHAS_REAL, "1", "1.0", DBL_TRUE_MIN, 1e12, NULL, "eta of step_rule"},
+    [P_STEP_SIZE] = {"step_size", MHAS_REAL, "1", "1.0", DBL_TRUE_MIN, 1e12, NULL,
+                     "eta of step_rule; a training loss of 1e6 counts as diverged"},
     [P_STEPS] = {"steps", MHAS_INTEGER, "1", "200", 0, 1 << 30, NULL, "steps K of gradient descent"},
     [P_LOG_EVERY] = {"log_every", MHAS_INTEGER, "1", "0", 0, 1 << 30, NULL,
                      "steps from one entry of the curves to the next; 0: log_points of them"},
@@ -161,8 +164,8 @@ static const mhas_result results[R_COUNT] = {
     [R_MARGIN_U] = {"margin_u", MHAS_REAL, "1", "margin of U's tangent features alone, from below"},
     [R_MARGIN_W] = {"margin_w", MHAS_REAL, "1", "margin of W's tangent features alone, from below"},
     [R_MARGIN_LINEAR] = {"margin_linear", MHAS_REAL, "1",
-                         "gamma_lin = zeta S sqrt(T / 2): margin of the paper's direction in U, and margin_u, without "
-                         "noise (derived; data: dm1; init: zero, one_step)"},
+                         "gamma_lin = m S sqrt(T / 2), m the attention on relevant tokens: zeta, or with init: planted "
+                         "zeta / (zeta + (1 - zeta) exp(-init_logit)); margin_u without noise (derived; data: dm1)"},
     [R_MARGIN_ATTENTION] = {"margin_attention", MHAS_REAL, "1",
                             "gamma_attn = alpha T zeta^2 (1 - zeta) S^4 / (2 sqrt(2 (M + 1))): margin of the paper's "
                             "direction in W without noise (derived; data: dm1; init: zero, one_step)"},

@@ -1,13 +1,14 @@
 /*
- * Closed forms of the tokenized mixture's margins, for the initialisations that leave attention uniform.
+ * Closed forms of the tokenized mixture's margins, where attention is uniform, and at its optimum.
  *
  * With W = 0 the features are H^{-1/2} (1_T xbar^T, alpha_h T xbar c^T), where utilde is the step's direction and
  * c = (1/T) sum_s <utilde, x_s - xbar> x_s. Without noise, with labels and prototypes dealt out evenly, it is utilde =
  * zeta (mu_+ - mu_-) / 2 and c = y e (mu_y - nubar), e = zeta^2 (1 - zeta) S^2 / 2. All samples of a label are one
  * point then, two points together, and the nearest to the origin is half way between them:
  *   margin_w^2 = alpha^2 T^2 e^2 S^2 [a (1 + 1/M) + b / M] / 2,  b = (1 - zeta)^2 S^2 / M,  a = zeta^2 S^2 + b,
- * and margin^2 = margin_u^2 + margin_w^2. Derived, in the style of arXiv 2310.12680, whose direction (U_star, W_star)
- * has the margins gamma_lin and gamma_attn.
+ * and margin^2 = margin_u^2 + margin_w^2. With attention m on the relevant tokens margin_u is m S sqrt(T / 2), m = zeta
+ * while attention is uniform, 1 at the optimum. Derived, in the style of arXiv 2310.12680, whose direction (U_star,
+ * W_star) has the margins gamma_lin and gamma_attn.
  */
 #include <math.h>
 
@@ -15,19 +16,30 @@
 
 static bool is_mixture(const mhas_value *values) { return values[P_DATA].integer == OPTIMIZE_DM1; }
 
+/* The attention on relevant tokens: all queries have the same logit on them and 0 on the others. */
+static double attention_mass(const mhas_value *values, double zeta) {
+  const double logit = values[P_INIT].integer == OPTIMIZE_INIT_PLANTED ? values[P_INIT_LOGIT].real : 0.0;
+  return zeta / (zeta + (1.0 - zeta) * exp(-logit));
+}
+
 mhas_closed_margins mhas_closed_margins_of(const mhas_value *values) {
   const bool one_step = values[P_INIT].integer == OPTIMIZE_ONE_STEP;
+  const bool planted = values[P_INIT].integer == OPTIMIZE_INIT_PLANTED;
   const double T = (double)values[P_TOKENS].integer;
   const int64_t relevant = mhas_optimize_relevant(values);
   const double zeta = (double)relevant / T;
   const int64_t M = values[P_PROTOTYPES].integer;
   const double S = values[P_SIGNAL].real;
   const double alpha = one_step ? values[P_INIT_SCALE].real : 0.0;
-  if (!is_mixture(values) || !(one_step || values[P_INIT].integer == OPTIMIZE_ZERO) || values[P_KEY_DIM].integer > 0) {
+  if (!is_mixture(values) || values[P_INIT].integer == OPTIMIZE_GAUSSIAN || values[P_KEY_DIM].integer > 0) {
     return (mhas_closed_margins){NAN, NAN, NAN};
   }
+  const double linear = attention_mass(values, zeta) * S * sqrt(0.5 * T);
+  if (planted) {
+    return (mhas_closed_margins){linear, NAN, NAN};
+  }
   mhas_closed_margins closed = {
-      .linear = zeta * S * sqrt(0.5 * T),
+      .linear = linear,
       .attention = alpha * T * zeta * zeta * (1.0 - zeta) * S * S * S * S / (2.0 * sqrt(2.0 * (double)(M + 1))),
       .w = NAN};
   if (values[P_MIXING].integer == OPTIMIZE_MIX_EVEN && (values[P_TOKENS].integer - relevant) % M == 0) {

@@ -181,6 +181,7 @@ static void a_team_diverges_and_stops_as_one(void **state) {
   point_set(&p, "step_size", 1e10);
   assert_int_equal(run_on_team(&p), MHAS_NUMERIC);
   assert_non_null(strstr(p.error.text, "diverged at step"));
+  point_free(&p);
   p = team_point();
   p.stop_code = MHAS_STOPPED;
   for (p.stop_at = 0; p.stop_at < 400; p.stop_at += 57) {

@@ -1,5 +1,6 @@
 /* Points of the experiment optimize: its trainings, its data, its measurements, and what it refuses. */
 #include "mhasweep/selfattention.h"
+#include "notebook.h"
 #include "point.h"
 
 /* Small and quick; `init` and `data` are said by the tests. */
@@ -448,94 +449,15 @@ static void stability_is_the_distance_to_trainings_without_a_sample(void **state
 
 /* ---- going on ------------------------------------------------------------------------------------- */
 
-/* A place for checkpoints that is the test's. */
-typedef struct notebook {
-  point *p;
-  unsigned char *bytes;
-  size_t length;
-  int64_t writes;
-  bool every; /* a checkpoint is always due */
-  mhas_value results[POINT_RESULTS];
-  float *curves;
-} notebook;
-
-static size_t curves_bytes(const point *p) {
-  return (size_t)(p->experiment->curve_count * p->row.record_capacity) * sizeof(float);
-}
-
-static bool due(void *context) { return ((notebook *)context)->every; }
-
-static mhas_code write_down(void *context, const mhas_piece *pieces, int count, mhas_error *error) {
-  notebook *book = context;
-  (void)error;
-  book->length = 0;
-  for (int i = 0; i < count; i++) {
-    book->bytes = realloc(book->bytes, book->length + pieces[i].bytes);
-    assert_non_null(book->bytes);
-    memcpy(book->bytes + book->length, pieces[i].data, pieces[i].bytes);
-    book->length += pieces[i].bytes;
-  }
-  memcpy(book->results, book->p->results, sizeof book->results);
-  book->curves = realloc(book->curves, curves_bytes(book->p));
-  memcpy(book->curves, book->p->curves, curves_bytes(book->p));
-  book->writes++;
-  return MHAS_OK;
-}
-
-static mhas_code read_up(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error) {
-  notebook *book = context;
-  (void)error;
-  *found = book->writes > 0;
-  size_t at = 0;
-  for (int i = 0; i < count && *found; i++) {
-    memcpy(pieces[i].data, book->bytes + at, pieces[i].bytes);
-    at += pieces[i].bytes;
-  }
-  if (*found) {
-    assert_int_equal(at, book->length);
-    memcpy(book->p->results, book->results, sizeof book->results);
-    memcpy(book->p->curves, book->curves, curves_bytes(book->p));
-  }
-  return MHAS_OK;
-}
-
-/* Stopped again and again, after `rest` more questions each time. */
-static void assert_same_with_stops(point *p, int64_t rest) {
-  point_runs(p);
-  mhas_value results[POINT_RESULTS];
-  memcpy(results, p->results, sizeof results);
-  const double flops = p->row.flops;
-  float *curves = malloc(curves_bytes(p));
-  assert_non_null(curves);
-  memcpy(curves, p->curves, curves_bytes(p));
-  notebook book = {.p = p};
-  const mhas_checkpoints checkpoints = {due, write_down, read_up, &book};
-  p->checkpoints = &checkpoints;
-  p->stop_code = MHAS_STOPPED;
-  p->stop_at = rest;
-  mhas_code code = MHAS_STOPPED;
-  for (int64_t times = 0; code == MHAS_STOPPED && times < 10000; times++) {
-    code = point_run(p);
-  }
-  assert_int_equal(code, MHAS_OK);
-  assert_true(book.writes > 0);
-  assert_memory_equal(results, p->results, (size_t)p->experiment->result_count * sizeof *results);
-  assert_memory_equal(curves, p->curves, curves_bytes(p));
-  assert_true(flops == p->row.flops);
-  p->checkpoints = NULL;
-  p->stop_at = -1;
-  free(curves);
-  free(book.bytes);
-  free(book.curves);
-}
-
 static void an_interrupted_run_goes_on_with_the_same_bits(void **state) {
   (void)state;
   point p = small_point();
   p.store = MHAS_STORE_CURVES;
   point_set(&p, "stability_samples", 3);
   assert_same_with_stops(&p, 3);
+  point_choose(&p, "theory", "ends"); /* whose work is done anew each time */
   assert_same_with_stops(&p, 17);
+  point_choose(&p, "theory", "none");
   point_set(&p, "step_size", 30); /* losses that rise and fall */
   assert_same_with_stops(&p, 7);
   point_free(&p);

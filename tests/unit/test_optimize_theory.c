@@ -118,6 +118,24 @@ static void at_zero_the_margin_is_that_of_u_alone(void **state) {
   }
 }
 
+/* The margin of U grows with the attention on relevant tokens, from gamma_lin up to 1 / zeta times that. */
+static void attention_that_is_learned_raises_the_margin_by_one_over_zeta(void **state) {
+  (void)state;
+  const double logits[] = {0.0, 1.0, 3.0, 40.0};
+  for (int i = 0; i < 4; i++) {
+    start_even(2, 10, 2, 2.0, 4, 0.3);
+    point_choose(&p, "init", "planted");
+    point_set(&p, "init_logit", logits[i]);
+    point_runs(&p);
+    const double mass = 0.2 / (0.2 + 0.8 * exp(-logits[i]));
+    assert_close(point_real(&p, "attention_mass"), mass, 1e-12);
+    assert_close(point_real(&p, "margin_linear"), mass * 2.0 * sqrt(5.0), 1e-12);
+    assert_close(point_real(&p, "margin_u"), mass * 2.0 * sqrt(5.0), 1e-9);
+    assert_true(isnan(point_real(&p, "margin_attention")));
+    point_free(&p);
+  }
+}
+
 static void what_theory_promises_is_reached(void **state) {
   (void)state;
   for (int heads = 4; heads <= 16; heads *= 4) {
@@ -230,6 +248,7 @@ int main(void) {
       cmocka_unit_test(outputs_at_the_start_are_those_of_the_sum_of_signs),
       cmocka_unit_test(margins_do_not_depend_on_the_number_of_heads),
       cmocka_unit_test(at_zero_the_margin_is_that_of_u_alone),
+      cmocka_unit_test(attention_that_is_learned_raises_the_margin_by_one_over_zeta),
       cmocka_unit_test(what_theory_promises_is_reached),
       cmocka_unit_test(conditions_are_those_of_the_theorem),
       cmocka_unit_test(inseparable_samples_have_no_margin),

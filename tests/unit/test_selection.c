@@ -1,6 +1,6 @@
 /* One head with fixed values, and the two experiments that watch which tokens it selects. */
 #include "experiments/selection.h"
-#include "point.h"
+#include "notebook.h"
 
 static point p;
 static mhas_error error;
@@ -169,12 +169,11 @@ static void longer_constant_steps_come_nearer(void **state) {
   }
 }
 
-static void a_selection_that_is_stopped_says_so(void **state) {
+static void an_interrupted_selection_goes_on_with_the_same_bits(void **state) {
   (void)state;
-  start_select(50);
-  p.stop_at = 20;
-  p.stop_code = MHAS_STOPPED;
-  assert_int_equal(point_run(&p), MHAS_STOPPED);
+  start_select(60);
+  p.store = MHAS_STORE_CURVES;
+  assert_same_with_stops(&p, 7);
   point_free(&p);
 }
 
@@ -257,6 +256,19 @@ static void groups_that_are_empty_have_no_numbers(void **state) {
   point_free(&p);
 }
 
+static void an_interrupted_fit_goes_on_with_the_same_bits(void **state) {
+  (void)state;
+  for (int both = 0; both < 2; both++) {
+    start_overfit(9.0, 0.05, 60);
+    point_set(&p, "dim", 50);
+    point_set(&p, "log_every", 7);
+    point_choose(&p, "trained", both ? "both" : "token");
+    p.store = MHAS_STORE_CURVES;
+    assert_same_with_stops(&p, 11);
+    point_free(&p);
+  }
+}
+
 /* p starts at 0, so that W has no gradient at first: the first two queries are the same with and without it. */
 static void weights_are_trained_only_if_asked(void **state) {
   (void)state;
@@ -291,11 +303,12 @@ int main(void) {
       cmocka_unit_test(two_tokens_have_their_difference_for_a_separator),
       cmocka_unit_test(twins_cannot_be_separated),
       cmocka_unit_test(longer_constant_steps_come_nearer),
-      cmocka_unit_test(a_selection_that_is_stopped_says_so),
+      cmocka_unit_test(an_interrupted_selection_goes_on_with_the_same_bits),
       cmocka_unit_test(flipped_labels_are_fitted_with_little_signal_and_not_with_much),
       cmocka_unit_test(with_too_little_signal_overfitting_is_not_benign),
       cmocka_unit_test(labels_are_flipped_as_many_as_asked),
       cmocka_unit_test(groups_that_are_empty_have_no_numbers),
+      cmocka_unit_test(an_interrupted_fit_goes_on_with_the_same_bits),
       cmocka_unit_test(weights_are_trained_only_if_asked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
