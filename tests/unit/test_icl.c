@@ -19,6 +19,8 @@ static double curve(const point *p, const char *name, int64_t record) {
   return (double)point_curve(p, curve_of(p, name), record);
 }
 
+enum { SMALL_M = 20, SMALL_N = 60 };
+
 /* Small and quick: d = 5, k = k0 = 2, on a pool. */
 static point small(const char *model) {
   point p;
@@ -29,9 +31,9 @@ static point small(const char *model) {
   point_set(&p, "dim", 5);
   point_set(&p, "features", 2);
   point_set(&p, "true_features", 2);
-  point_set(&p, "neurons", 40);
-  point_set(&p, "tokens", 120);
-  point_set(&p, "test_tokens", 100);
+  point_set(&p, "neurons", SMALL_M);
+  point_set(&p, "tokens", SMALL_N);
+  point_set(&p, "test_tokens", SMALL_N);
   point_set(&p, "finite_tokens", 50);
   point_set(&p, "teacher_neurons", 20);
   point_set(&p, "attention_step_size", 1.0);
@@ -146,6 +148,8 @@ static point at_saddle(const char *perturbation, double size) {
   point_choose(&p, "task", "symmetric");
   point_choose(&p, "trigger", "once");
   point_choose(&p, "perturbation", perturbation);
+  point_set(&p, "neurons", 40);
+  point_set(&p, "tokens", 120);
   point_set(&p, "birth_death", 0);
   point_set(&p, "perturb_first", 300);
   point_set(&p, "perturbation_size", size);
@@ -381,7 +385,7 @@ static void a_jump_has_the_size_that_was_asked_for(void **state) {
         squares += by * by;
       }
     }
-    assert_close(sqrt(squares / (40 * 7)), 0.125, 1e-12);
+    assert_close(sqrt(squares / (SMALL_M * 7)), 0.125, 1e-12);
     point_free(&p);
     point_free(&still);
   }
@@ -508,7 +512,7 @@ static void teachers_are_what_is_stored_of_them(void **state) {
     const double *X = point_kept(&p, "X")->data;
     const double *F = point_kept(&p, "F")->data;
     assert_int_equal(M0, (i % 3 == 0 ? 2 - odd : 20) + odd);
-    for (int64_t n = 0; n < 120; n++) {
+    for (int64_t n = 0; n < SMALL_N; n++) {
       for (int64_t j = 0; j < 2; j++) {
         double f = -point_kept(&p, "teacher_offset")->data[j];
         for (int64_t m = 0; m < M0; m++) {
@@ -674,7 +678,7 @@ static void impossible_points_are_refused_in_words(void **state) {
   assert_refused(&p, "dim >= 2");
   p = small("static");
   point_choose(&p, "task", "symmetric");
-  point_set(&p, "tokens", 121);
+  point_set(&p, "tokens", SMALL_N + 1);
   assert_refused(&p, "even");
   p = small("modified");
   point_set(&p, "birth_death", 3);
@@ -701,12 +705,12 @@ static void costs_follow_the_point(void **state) {
   point p = small("static");
   const mhas_cost plain = p.experiment->cost(p.values);
   assert_int_equal(plain.spectrum, 0);
-  assert_close(plain.parameters, 40 * 7, 0.0);
+  assert_close(plain.parameters, SMALL_M * 7, 0.0);
   point_choose(&p, "model", "attention");
-  assert_close(p.experiment->cost(p.values).parameters, 40 * 7 + 4, 0.0);
+  assert_close(p.experiment->cost(p.values).parameters, SMALL_M * 7 + 4, 0.0);
   point_set(&p, "dense_spectrum", 1);
   const mhas_cost dense = p.experiment->cost(p.values);
-  assert_int_equal(dense.spectrum, 40 * 7);
+  assert_int_equal(dense.spectrum, SMALL_M * 7);
   assert_true(dense.flops > plain.flops && dense.bytes > plain.bytes);
   assert_true(p.experiment->team_bytes(p.values, 4) < p.experiment->team_bytes(p.values, 2));
   point_set(&p, "dense_spectrum", 0);
