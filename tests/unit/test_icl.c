@@ -542,8 +542,13 @@ static void everything_announced_is_stored(void **state) {
   point p = small("attention");
   mhas_array arrays[MHAS_ARRAYS_MOST];
   p.store = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA;
+  point_set(&p, "true_features", 3);
   point_runs(&p);
   assert_int_equal(p.kept_count, p.experiment->arrays(p.values, p.store, arrays));
+  assert_int_equal(point_kept(&p, "B_singular_values")->count, 2 * records(&p));
+  assert_close(point_kept(&p, "B_singular_values")->data[2 * records(&p) - 1], point_real(&p, "sigma_min_b"), 0.0);
+  const double *S = point_kept(&p, "S_eigenvalues")->data + 2 * (records(&p) - 1);
+  assert_close(S[1] / S[0], point_real(&p, "condition"), 0.0);
   p.store = MHAS_STORE_CURVES;
   assert_int_equal(p.experiment->arrays(p.values, p.store, arrays), 0);
   point_runs(&p);
