@@ -80,6 +80,7 @@ static void the_same_point_gives_the_same_bits_whatever_is_logged(void **state) 
     point_choose(&p, "sampling", samplings[i / 3]);
     point_set(&p, "attention_step_size", 0.05);
     point_set(&p, "step_size", 0.05);
+    point_set(&p, "neurons", 8);
     point_set(&p, "perturb_gradient", 10);
     point_set(&p, "perturb_every", 10);
     point_set(&p, "birth_death", 0.1);
@@ -399,8 +400,8 @@ static void neurons_are_redrawn_at_the_rate_asked_for_from_the_whole_initial_law
   point_choose(&still, "task", "symmetric");
   point_choose(&p, "perturbation", "none");
   point_choose(&still, "perturbation", "none");
-  point_set(&p, "neurons", 2000);
-  point_set(&still, "neurons", 2000);
+  point_set(&p, "neurons", 400);
+  point_set(&still, "neurons", 400);
   point_set(&p, "step_size", 1e-9);
   point_set(&still, "step_size", 1e-9);
   point_set(&p, "birth_death", 1e7); /* a hundredth in a step */
@@ -412,14 +413,14 @@ static void neurons_are_redrawn_at_the_rate_asked_for_from_the_whole_initial_law
   point_runs(&still);
   int64_t redrawn = 0;
   double squares = 0.0;
-  for (int64_t i = 0; i < 2000; i++) {
+  for (int64_t i = 0; i < 400; i++) {
     const double last = point_kept(&p, "w")->data[i * 5 + 4];
     redrawn += fabs(last) > 1e-6; /* the start does not see x_d */
     squares += last * last;
   }
-  assert_true(fabs((double)redrawn - 2000.0 * (1.0 - pow(0.99, 10))) < 4.0 * sqrt(190.0));
-  assert_close(squares / (double)redrawn, 1.0, 0.4);
-  for (int64_t i = 0; i < 2000; i++) {
+  assert_true(fabs((double)redrawn - 400.0 * (1.0 - pow(0.99, 10))) < 4.0 * sqrt(38.0));
+  assert_close(squares / (double)redrawn, 1.0, 0.8);
+  for (int64_t i = 0; i < 400; i++) {
     assert_true(fabs(point_kept(&still, "w")->data[i * 5 + 4]) < 1e-12);
   }
   point_free(&p);
@@ -566,8 +567,9 @@ static void an_interrupted_run_goes_on_with_the_same_bits(void **state) {
     point p = small(models[i % 3]);
     point_choose(&p, "sampling", samplings[i / 3]);
     point_choose(&p, "trigger", "periodic");
-    point_set(&p, "neurons", 10);
+    point_set(&p, "neurons", 6);
     point_set(&p, "tokens", 30);
+    point_set(&p, "test_tokens", 30);
     point_set(&p, "perturb_every", 15);
     point_set(&p, "birth_death", 1.0);
     point_set(&p, "step_size", 0.02);
