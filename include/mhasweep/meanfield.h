@@ -150,7 +150,8 @@ typedef struct mhas_landscape {
   int64_t rank_cross;     /* singular values of C above `tolerance` times the largest */
   double curvature;       /* -tr(R^T S^-1 R Res^2): second derivative of L along h + s R f where Res B = 0 */
   double curvature_bound; /* -4 L^2 / (k tr S) */
-  double *R;              /* (k, k0) or NULL: set by the caller, gets the R of that curvature */
+  /* Set by the caller, or NULL: the R of that curvature (k, k0); all singular values of B and C (min(k, k0)). */
+  double *R, *sigma_b, *sigma_cross;
 } mhas_landscape;
 
 /*

@@ -308,6 +308,12 @@ static int arrays(const mhas_value *values, unsigned flags, mhas_array *out) {
     const mhas_store_flag flag = MHAS_STORE_DATA;
     out[count++] = (mhas_array){"X", flag, 2, {N, d}, "test tokens"};
     out[count++] = (mhas_array){"F", flag, 2, {N, k0}, "true features of the test tokens"};
+    const int64_t records = icl_records(values);
+    const int64_t least = icl_least(values);
+    out[count++] = (mhas_array){"S_eigenvalues", flag, 2, {records, k}, "of S = E[h h^T] at each record, ascending"};
+    out[count++] = (mhas_array){"B_singular_values", flag, 2, {records, least}, "of B at each record, descending"};
+    out[count++] =
+        (mhas_array){"cross_singular_values", flag, 2, {records, least}, "of E[f h^T] at each record, descending"};
     out[count++] = (mhas_array){"eigenvalues", flag, 1, {k0}, "eigenvalues of S0 = E[f f^T], ascending"};
     out[count++] = (mhas_array){
         "plateaus", flag, 2, {ICL_PLATEAUS, 3}, "first step, last step, loss at the least gradient; then NaN"};

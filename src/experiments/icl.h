@@ -137,6 +137,8 @@ int64_t icl_test_tokens(const mhas_value *values);
 int64_t icl_teacher_neurons(const mhas_value *values);
 int64_t icl_numbers(const mhas_value *values); /* of all neurons: M (k + inputs) */
 int64_t icl_records(const mhas_value *values);
+int64_t icl_least(const mhas_value *values);   /* min(k, k0) */
+int64_t icl_spectra(const mhas_value *values); /* eigenvalues of S, singular values of B and of C: k + 2 min(k, k0) */
 mhas_precision icl_precision(const mhas_value *values);
 /* Of a step, of the evaluations, and of the teacher. */
 mhas_meanfield_shape icl_shape(const mhas_value *values, int64_t tokens);

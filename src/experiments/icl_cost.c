@@ -32,6 +32,14 @@ int64_t icl_records(const mhas_value *values) {
   return 1 + steps / every + (steps % every != 0);
 }
 
+int64_t icl_least(const mhas_value *values) {
+  const int64_t k = values[P_FEATURES].integer;
+  const int64_t k0 = values[P_TRUE_FEATURES].integer;
+  return k < k0 ? k : k0;
+}
+
+int64_t icl_spectra(const mhas_value *values) { return values[P_FEATURES].integer + 2 * icl_least(values); }
+
 mhas_precision icl_precision(const mhas_value *values) {
   return values[P_PRECISION].integer == 0 ? MHAS_FLOAT32 : MHAS_FLOAT64;
 }
@@ -98,7 +106,8 @@ static double fixed_bytes(const mhas_value *values) {
     bytes += mhas_meanfield_bytes(&shape, icl_precision(values)) + mhas_meanfield_bytes(&teacher, MHAS_FLOAT64) +
              sizeof(double) * (double)tokens[i] * (double)(shape.dim + 4 * shape.features + 2 * teacher.features);
   }
-  return bytes + sizeof(double) * ((double)(1 << values[P_TRUE_FEATURES].integer) + 2.0 * (double)icl_records(values));
+  return bytes + sizeof(double) * ((double)(1 << values[P_TRUE_FEATURES].integer) +
+                                   (2.0 + 2.0 * (double)icl_spectra(values)) * (double)icl_records(values));
 }
 
 double icl_team_bytes(const mhas_value *values, int ranks) {

@@ -100,9 +100,11 @@ mhas_code icl_record(icl *run, mhas_error *error) {
   icl_state *s = &run->state;
   icl_side *test = &run->test;
   const int64_t every = run->values[P_LAMBDA_EVERY].integer;
-  mhas_landscape look = {0};
+  double *spectra = run->spectra + s->records * icl_spectra(run->values);
+  mhas_landscape look = {.sigma_b = spectra + run->k, .sigma_cross = spectra + run->k + icl_least(run->values)};
   double lambda = NAN;
   MHAS_TRY(icl_look(run, &look, error));
+  memcpy(spectra, test->moments.eigenvalues, (size_t)run->k * sizeof *spectra);
   const double norm = icl_velocity_norm(run, run->g);
   if (!isfinite(test->loss_attention) || !isfinite(norm)) {
     const bool loss = !isfinite(test->loss_attention);
@@ -262,6 +264,20 @@ static mhas_code keep_marks(icl *run, mhas_error *error) {
   return keep_one(run, "jumps", jumps, error);
 }
 
+/* `width` columns of the spectra of all records, from number `first` on. */
+static mhas_code keep_spectra(const icl *run, const char *name, int64_t first, int64_t width, mhas_error *error) {
+  const int64_t records = icl_records(run->values);
+  const int64_t stride = icl_spectra(run->values);
+  double *columns = NULL;
+  MHAS_TRY(mhas_alloc(&columns, (size_t)(records * width), sizeof *columns, "the stored spectra", error));
+  for (int64_t i = 0; i < records; i++) {
+    memcpy(columns + i * width, run->spectra + i * stride + first, (size_t)width * sizeof *columns);
+  }
+  const mhas_code code = keep_one(run, name, columns, error);
+  mhas_free(columns);
+  return code;
+}
+
 static mhas_code keep(icl *run, mhas_error *error) {
   const icl_side *t = &run->test;
   const unsigned store = run->row->keep == NULL ? 0 : run->task->store;
@@ -278,6 +294,9 @@ static mhas_code keep(icl *run, mhas_error *error) {
   }
   MHAS_TRY(keep_one(run, "X", t->X, error));
   MHAS_TRY(keep_one(run, "F", t->F, error));
+  MHAS_TRY(keep_spectra(run, "S_eigenvalues", 0, t->k, error));
+  MHAS_TRY(keep_spectra(run, "B_singular_values", t->k, icl_least(run->values), error));
+  MHAS_TRY(keep_spectra(run, "cross_singular_values", t->k + icl_least(run->values), icl_least(run->values), error));
   return keep_marks(run, error);
 }
 

@@ -20,6 +20,7 @@ static mhas_code allocate(icl *run, mhas_error *error) {
   MHAS_TRY(mhas_alloc(&run->W, square, sizeof(double), "the attention", error));
   MHAS_TRY(mhas_alloc(&run->g_W, square, sizeof(double), "the attention", error));
   MHAS_TRY(mhas_alloc(&run->losses, records, sizeof(double), "the records", error));
+  MHAS_TRY(mhas_alloc(&run->spectra, records * (size_t)icl_spectra(run->values), sizeof(double), "the records", error));
   MHAS_TRY(mhas_alloc(&run->gaps, records, sizeof(double), "the records", error));
   MHAS_TRY(mhas_alloc(&run->tasks, prompts * (size_t)run->k0, sizeof(double), "the tasks", error));
   return mhas_alloc(&run->labels, labels, sizeof(double), "the labels", error);
@@ -217,7 +218,8 @@ static mhas_code train(icl *run, mhas_error *error) {
                                {run->theta, (size_t)run->numbers * sizeof(double)},
                                {run->W, (size_t)(run->k * run->k) * sizeof(double)},
                                {run->losses, records * sizeof(double)},
-                               {run->gaps, records * sizeof(double)}};
+                               {run->gaps, records * sizeof(double)},
+                               {run->spectra, records * (size_t)icl_spectra(run->values) * sizeof(double)}};
   enum { PIECES = sizeof pieces / sizeof *pieces };
   bool found = false;
   MHAS_TRY(mhas_task_restore(run->task, pieces, PIECES, &found, error));
@@ -237,8 +239,8 @@ static mhas_code train(icl *run, mhas_error *error) {
 }
 
 static void release(icl *run) {
-  double *const arrays[] = {run->theta,  run->g,    run->noise, run->W,     run->g_W,
-                            run->losses, run->gaps, run->tasks, run->labels};
+  double *const arrays[] = {run->theta,  run->g,    run->noise,   run->W,     run->g_W,
+                            run->losses, run->gaps, run->spectra, run->tasks, run->labels};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
     mhas_free(arrays[i]);
   }

@@ -37,6 +37,7 @@ typedef struct icl {
   double *theta, *W;      /* (numbers): a, then w; (k, k) */
   double *g, *noise;      /* (numbers) */
   double *g_W;            /* (k, k) */
+  double *spectra;        /* (records, icl_spectra): eigenvalues of S, singular values of B and of C */
   double *losses, *gaps;  /* (records): loss and attention_gap of each record */
   double *tasks, *labels; /* sampled prompts: v (prompts of a step, k0), y (tokens of a step) */
   icl_state state;

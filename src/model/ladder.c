@@ -159,6 +159,12 @@ static double curvature_of(looking *l, const mhas_moments *m, int64_t kept, doub
   return -small_inner(k * k0, through, back);
 }
 
+static void copy_out(int64_t count, const double *from, double *to) {
+  if (to != NULL) {
+    memcpy(to, from, (size_t)count * sizeof *to);
+  }
+}
+
 static mhas_code look_around(looking *l, const mhas_moments *m, double tolerance, mhas_landscape *look, double *R,
                              mhas_error *error) {
   MHAS_TRY(decompose(l, m->C, false, l->sigma, error));
@@ -167,8 +173,10 @@ static mhas_code look_around(looking *l, const mhas_moments *m, double tolerance
     look->rank_cross += l->sigma[i] > tolerance * l->sigma[0];
   }
   look->sigma_min_cross = l->sigma[l->least - 1];
+  copy_out(l->least, l->sigma, look->sigma_cross);
   MHAS_TRY(decompose(l, m->B, true, l->sigma, error));
   look->sigma_min_b = l->sigma[l->least - 1];
+  copy_out(l->least, l->sigma, look->sigma_b);
   l->lost = look->rank_cross < l->least ? l->least - look->rank_cross : 1;
   const int64_t kept = l->least - l->lost;
   see_residual(l, m, kept);

@@ -19,6 +19,8 @@ static double curve(const point *p, const char *name, int64_t record) {
   return (double)point_curve(p, curve_of(p, name), record);
 }
 
+enum { SMALL_M = 20, SMALL_N = 60 };
+
 /* Small and quick: d = 5, k = k0 = 2, on a pool. */
 static point small(const char *model) {
   point p;
@@ -29,9 +31,9 @@ static point small(const char *model) {
   point_set(&p, "dim", 5);
   point_set(&p, "features", 2);
   point_set(&p, "true_features", 2);
-  point_set(&p, "neurons", 40);
-  point_set(&p, "tokens", 120);
-  point_set(&p, "test_tokens", 100);
+  point_set(&p, "neurons", SMALL_M);
+  point_set(&p, "tokens", SMALL_N);
+  point_set(&p, "test_tokens", SMALL_N);
   point_set(&p, "finite_tokens", 50);
   point_set(&p, "teacher_neurons", 20);
   point_set(&p, "attention_step_size", 1.0);
@@ -78,6 +80,7 @@ static void the_same_point_gives_the_same_bits_whatever_is_logged(void **state) 
     point_choose(&p, "sampling", samplings[i / 3]);
     point_set(&p, "attention_step_size", 0.05);
     point_set(&p, "step_size", 0.05);
+    point_set(&p, "neurons", 8);
     point_set(&p, "perturb_gradient", 10);
     point_set(&p, "perturb_every", 10);
     point_set(&p, "birth_death", 0.1);
@@ -146,6 +149,8 @@ static point at_saddle(const char *perturbation, double size) {
   point_choose(&p, "task", "symmetric");
   point_choose(&p, "trigger", "once");
   point_choose(&p, "perturbation", perturbation);
+  point_set(&p, "neurons", 40);
+  point_set(&p, "tokens", 120);
   point_set(&p, "birth_death", 0);
   point_set(&p, "perturb_first", 300);
   point_set(&p, "perturbation_size", size);
@@ -381,7 +386,7 @@ static void a_jump_has_the_size_that_was_asked_for(void **state) {
         squares += by * by;
       }
     }
-    assert_close(sqrt(squares / (40 * 7)), 0.125, 1e-12);
+    assert_close(sqrt(squares / (SMALL_M * 7)), 0.125, 1e-12);
     point_free(&p);
     point_free(&still);
   }
@@ -395,8 +400,8 @@ static void neurons_are_redrawn_at_the_rate_asked_for_from_the_whole_initial_law
   point_choose(&still, "task", "symmetric");
   point_choose(&p, "perturbation", "none");
   point_choose(&still, "perturbation", "none");
-  point_set(&p, "neurons", 2000);
-  point_set(&still, "neurons", 2000);
+  point_set(&p, "neurons", 400);
+  point_set(&still, "neurons", 400);
   point_set(&p, "step_size", 1e-9);
   point_set(&still, "step_size", 1e-9);
   point_set(&p, "birth_death", 1e7); /* a hundredth in a step */
@@ -408,14 +413,14 @@ static void neurons_are_redrawn_at_the_rate_asked_for_from_the_whole_initial_law
   point_runs(&still);
   int64_t redrawn = 0;
   double squares = 0.0;
-  for (int64_t i = 0; i < 2000; i++) {
+  for (int64_t i = 0; i < 400; i++) {
     const double last = point_kept(&p, "w")->data[i * 5 + 4];
     redrawn += fabs(last) > 1e-6; /* the start does not see x_d */
     squares += last * last;
   }
-  assert_true(fabs((double)redrawn - 2000.0 * (1.0 - pow(0.99, 10))) < 4.0 * sqrt(190.0));
-  assert_close(squares / (double)redrawn, 1.0, 0.4);
-  for (int64_t i = 0; i < 2000; i++) {
+  assert_true(fabs((double)redrawn - 400.0 * (1.0 - pow(0.99, 10))) < 4.0 * sqrt(38.0));
+  assert_close(squares / (double)redrawn, 1.0, 0.8);
+  for (int64_t i = 0; i < 400; i++) {
     assert_true(fabs(point_kept(&still, "w")->data[i * 5 + 4]) < 1e-12);
   }
   point_free(&p);
@@ -508,7 +513,7 @@ static void teachers_are_what_is_stored_of_them(void **state) {
     const double *X = point_kept(&p, "X")->data;
     const double *F = point_kept(&p, "F")->data;
     assert_int_equal(M0, (i % 3 == 0 ? 2 - odd : 20) + odd);
-    for (int64_t n = 0; n < 120; n++) {
+    for (int64_t n = 0; n < SMALL_N; n++) {
       for (int64_t j = 0; j < 2; j++) {
         double f = -point_kept(&p, "teacher_offset")->data[j];
         for (int64_t m = 0; m < M0; m++) {
@@ -538,8 +543,13 @@ static void everything_announced_is_stored(void **state) {
   point p = small("attention");
   mhas_array arrays[MHAS_ARRAYS_MOST];
   p.store = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA;
+  point_set(&p, "true_features", 3);
   point_runs(&p);
   assert_int_equal(p.kept_count, p.experiment->arrays(p.values, p.store, arrays));
+  assert_int_equal(point_kept(&p, "B_singular_values")->count, 2 * records(&p));
+  assert_close(point_kept(&p, "B_singular_values")->data[2 * records(&p) - 1], point_real(&p, "sigma_min_b"), 0.0);
+  const double *S = point_kept(&p, "S_eigenvalues")->data + 2 * (records(&p) - 1);
+  assert_close(S[1] / S[0], point_real(&p, "condition"), 0.0);
   p.store = MHAS_STORE_CURVES;
   assert_int_equal(p.experiment->arrays(p.values, p.store, arrays), 0);
   point_runs(&p);
@@ -557,8 +567,9 @@ static void an_interrupted_run_goes_on_with_the_same_bits(void **state) {
     point p = small(models[i % 3]);
     point_choose(&p, "sampling", samplings[i / 3]);
     point_choose(&p, "trigger", "periodic");
-    point_set(&p, "neurons", 10);
+    point_set(&p, "neurons", 6);
     point_set(&p, "tokens", 30);
+    point_set(&p, "test_tokens", 30);
     point_set(&p, "perturb_every", 15);
     point_set(&p, "birth_death", 1.0);
     point_set(&p, "step_size", 0.02);
@@ -674,7 +685,7 @@ static void impossible_points_are_refused_in_words(void **state) {
   assert_refused(&p, "dim >= 2");
   p = small("static");
   point_choose(&p, "task", "symmetric");
-  point_set(&p, "tokens", 121);
+  point_set(&p, "tokens", SMALL_N + 1);
   assert_refused(&p, "even");
   p = small("modified");
   point_set(&p, "birth_death", 3);
@@ -701,12 +712,12 @@ static void costs_follow_the_point(void **state) {
   point p = small("static");
   const mhas_cost plain = p.experiment->cost(p.values);
   assert_int_equal(plain.spectrum, 0);
-  assert_close(plain.parameters, 40 * 7, 0.0);
+  assert_close(plain.parameters, SMALL_M * 7, 0.0);
   point_choose(&p, "model", "attention");
-  assert_close(p.experiment->cost(p.values).parameters, 40 * 7 + 4, 0.0);
+  assert_close(p.experiment->cost(p.values).parameters, SMALL_M * 7 + 4, 0.0);
   point_set(&p, "dense_spectrum", 1);
   const mhas_cost dense = p.experiment->cost(p.values);
-  assert_int_equal(dense.spectrum, 40 * 7);
+  assert_int_equal(dense.spectrum, SMALL_M * 7);
   assert_true(dense.flops > plain.flops && dense.bytes > plain.bytes);
   assert_true(p.experiment->team_bytes(p.values, 4) < p.experiment->team_bytes(p.values, 2));
   point_set(&p, "dense_spectrum", 0);
