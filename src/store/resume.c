@@ -94,10 +94,11 @@ static mhas_code check_same_sweep(hid_t file, const char *path, const mhas_sweep
 static mhas_code check_resumable(hid_t file, const char *path, const mhas_sweep *sweep, int64_t row_count,
                                  mhas_error *error) {
   int64_t schema = 0;
-  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema > STORE_SCHEMA) {
+  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema != STORE_SCHEMA) {
     return mhas_fail(error, MHAS_USAGE,
-                     "%s: was written by a newer mhasweep (layout %" PRId64 ", this one knows %d): resume it with that",
-                     path, schema, STORE_SCHEMA);
+                     "%s: was written by %s mhasweep (layout %" PRId64 ", this one writes %d): resume it with that, or "
+                     "take its points into a new file with --reuse",
+                     path, schema > STORE_SCHEMA ? "a newer" : "an older", schema, STORE_SCHEMA);
   }
   MHAS_TRY(check_same_sweep(file, path, sweep, error));
   int64_t points = 0;

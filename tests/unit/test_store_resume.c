@@ -132,7 +132,7 @@ static void file_of_a_newer_version_is_left_alone(void **state) {
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   must_create(in_folder("a.h5"), sweep);
   set_schema(in_folder("a.h5"), 2);
-  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "newer mhasweep (layout 2, this one knows 1)");
+  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "newer mhasweep (layout 2, this one writes 1)");
   mhas_sweep_destroy(sweep);
 }
 
