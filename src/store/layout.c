@@ -18,7 +18,7 @@ static const store_column run_columns[STORE_RUN_COUNT] = {
                          .text_length = MHAS_REASON_LENGTH,
                          .meaning = "why the point failed"},
     [STORE_RUN_ATTEMPTS] = {.name = "attempts", .kind = STORE_INT64, .meaning = "times that the point was started"},
-    [STORE_RUN_SECONDS] = {.name = "seconds",
+    [STORE_RUN_SECONDS] = {.name = STORE_SECONDS,
                            .kind = STORE_FLOAT64,
                            .unit = "s",
                            .meaning = "wall time of the last attempt that ended",

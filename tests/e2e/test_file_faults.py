@@ -139,6 +139,21 @@ class Faults(harness.Folder):
             (self.folder / "bad.h5").write_bytes(whole[:length])
             self.line(self.run_program("show", "bad.h5", expect=1))
 
+    def test_a_row_whose_data_a_crash_of_the_machine_took_runs_again(self):
+        self.write("sweep.yaml", PROBE)
+        self.run_program("run", "sweep.yaml")
+        shutil.copy(self.folder / "sweep.h5", self.folder / "whole.h5")
+        with h5py.File(self.folder / "sweep.h5", "r+") as file:
+            file["seconds"][1] = file["rank"][1] = -1
+            file["seconds"][1] = float("nan")
+        shutil.copy(self.folder / "sweep.h5", self.folder / "torn.h5")
+        self.run_program("run", "sweep.yaml", "--resume")
+        self.assertEqual(harness.column(self.folder / "sweep.h5", "attempts").tolist(), [1, 2, 1])
+        self.assert_same_results(self.folder / "sweep.h5", self.folder / "whole.h5")
+        ended = self.run_program("run", "sweep.yaml", "-o", "new.h5", "--reuse", "torn.h5")
+        self.assertIn("2 of 3 open points taken", ended.stderr)
+        self.assert_same_results(self.folder / "new.h5", self.folder / "whole.h5")
+
     def test_a_file_of_another_schema_is_shown_but_not_resumed(self):
         self.write("sweep.yaml", PROBE)
         self.run_program("run", "sweep.yaml")
