@@ -230,6 +230,8 @@ int main(void) {
       TEST(another_experiment_is_named),
       TEST(long_values_are_shortened),
       TEST(another_number_of_points_is_an_error),
+      TEST(rows_that_ended_without_data_become_pending),
+      TEST(file_of_an_older_layout_is_left_alone),
       TEST(file_of_a_newer_version_is_left_alone),
       TEST(impossible_status_is_named_with_its_point),
       TEST(missing_file_cannot_be_resumed),
