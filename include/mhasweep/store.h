@@ -6,6 +6,20 @@
  * data is written, into pre-allocated contiguous datasets, by independent writes of disjoint rows. So a process may be
  * killed at any time: the file opens, and every row whose status is done or failed is final (its data was written
  * before its status).
+ *
+ * What is brought to the disk (fsync) when: the whole file and its folder before the first point runs; the statuses
+ * that resuming sets back and the rows that are taken from older files, before anything runs; everything when the file
+ * is closed, by each rank on its machine. In between, rows are handed to the operating system and not synced: with
+ * hundreds of ranks on one file of a cluster's file system that would cost more than it saves. So
+ *
+ *   a process that dies     costs the points that it was running, and what it finished within the last second;
+ *   a machine that crashes  costs also what it had not written back by itself: on Linux the rows that its ranks
+ * finished within about the last 30 s; a power cut             costs the same on all machines whose disks or servers
+ * lose power.
+ *
+ * After the latter two, pages may have reached the disk in any order. The file opens, since its structure was synced,
+ * but a row of those last seconds may say done before its data is there. Where `seconds`, which every ended row has, is
+ * missing, resuming and reusing take the row for pending; a row of which only other pages were lost is not noticed.
  */
 #ifndef MHASWEEP_STORE_H
 #define MHASWEEP_STORE_H
@@ -39,7 +53,8 @@ mhas_code mhas_store_create(const char *path, mhas_sweep *sweep, const mhas_rows
 
 /*
  * Opens an existing file for going on: checks that it is ours, complete and of the same sweep (else MHAS_USAGE with the
- * keys that differ), sets running (and, with retry_failed, failed) rows back to pending, and returns the status of
+ * keys that differ), sets rows back to pending that are running, ended without data (after a crash of the
+ * machine) or, with retry_failed, failed, and returns the status of
  * every row; the caller frees *status with mhas_free.
  */
 mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t row_count, bool retry_failed,

@@ -23,7 +23,7 @@ static const store_column run_columns[STORE_RUN_COUNT] = {
                            .unit = "seconds since 1970-01-01T00:00:00Z", /* xarray makes a date of it */
                            .meaning = "when the last attempt that ended began",
                            .starts_missing = true},
-    [STORE_RUN_SECONDS] = {.name = "seconds",
+    [STORE_RUN_SECONDS] = {.name = STORE_SECONDS,
                            .kind = STORE_FLOAT64,
                            .unit = "s",
                            .meaning = "wall time of the last attempt that ended",

@@ -22,6 +22,7 @@ enum { STORE_SCHEMA = 1 };
 
 #define STORE_REPLICATE "replicate"
 #define STORE_STATUS "status"
+#define STORE_SECONDS "seconds"
 #define STORE_CURVE_PREFIX "curve_"
 #define STORE_ARRAYS "stored" /* the group of the stored arrays */
 

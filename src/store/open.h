@@ -15,6 +15,10 @@ mhas_code store_open_writable(const char *path, hid_t *file, int *failure, mhas_
 /* The length of the dimension `point`. MHAS_IO if it is not there. */
 mhas_code store_read_points(hid_t file, const char *path, int64_t *points, mhas_error *error);
 
+/* The status of all `count` points (resume.c). One that has ended without its data, as a crash of the machine may leave
+ * it, is running. MHAS_IO if a status is none. */
+mhas_code store_read_status(hid_t file, const char *path, int64_t count, uint8_t *status, mhas_error *error);
+
 /* A dataset of the file with its rank and its first two lengths; `id` is to be released. MHAS_IO if it is not there. */
 typedef struct store_dataset {
   hid_t id;

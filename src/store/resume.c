@@ -1,5 +1,6 @@
 /* Opening an existing file for going on: is it the same sweep, and what is left to do? */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "store/driver.h"
@@ -94,10 +95,12 @@ static mhas_code check_same_sweep(hid_t file, const char *path, const mhas_sweep
 static mhas_code check_resumable(hid_t file, const char *path, const mhas_sweep *sweep, int64_t row_count,
                                  mhas_error *error) {
   int64_t schema = 0;
-  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema > STORE_SCHEMA) {
+  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema != STORE_SCHEMA) {
     return mhas_fail(error, MHAS_USAGE,
-                     "%s: was written by a newer mhasweep (layout %" PRId64 ", this one knows %d): resume it with that",
-                     path, schema, STORE_SCHEMA);
+                     "%s: was written by %s mhasweep (layout %" PRId64
+                     ", this one writes %d): resume it with that, or "
+                     "take its points into a new file with --reuse",
+                     path, schema > STORE_SCHEMA ? "a newer" : "an older", schema, STORE_SCHEMA);
   }
   MHAS_TRY(check_same_sweep(file, path, sweep, error));
   int64_t points = 0;
@@ -112,34 +115,56 @@ static mhas_code check_resumable(hid_t file, const char *path, const mhas_sweep 
 
 /* ---- what is left to do? ---- */
 
-/* Counts the rows that it sets back; MHAS_IO if a status is none. */
-static mhas_code set_back(const char *path, uint8_t *status, int64_t count, bool retry_failed, int64_t *changed,
-                          mhas_error *error) {
-  *changed = 0;
-  for (int64_t i = 0; i < count; i++) {
+static mhas_code read_column(hid_t file, const char *path, const char *name, hid_t type, int64_t count, void *out,
+                             mhas_error *error) {
+  store_dataset dataset;
+  MHAS_TRY(store_open_dataset(file, path, name, &dataset, error));
+  mhas_code code = MHAS_OK;
+  if (dataset.rank != 1 || dataset.shape[0] != (hsize_t)count ||
+      H5Dread(dataset.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0) {
+    code = store_hdf5_error(error, path, "the variable %s cannot be read", name);
+  }
+  store_release(dataset.id);
+  return code;
+}
+
+mhas_code store_read_status(hid_t file, const char *path, int64_t count, uint8_t *status, mhas_error *error) {
+  double *seconds = NULL;
+  MHAS_TRY(read_column(file, path, STORE_STATUS, H5T_NATIVE_UINT8, count, status, error));
+  MHAS_TRY(mhas_alloc(&seconds, (size_t)count, sizeof *seconds, "the times of all points", error));
+  mhas_code code = read_column(file, path, STORE_SECONDS, H5T_NATIVE_DOUBLE, count, seconds, error);
+  for (int64_t i = 0; i < count && code == MHAS_OK; i++) {
     if (status[i] > MHAS_FAILED) {
-      return mhas_fail(error, MHAS_IO, "%s: is damaged: point %" PRId64 " has the status %d", path, i, status[i]);
-    }
-    if (status[i] == MHAS_RUNNING || (status[i] == MHAS_FAILED && retry_failed)) {
-      status[i] = MHAS_PENDING;
-      ++*changed;
+      code = mhas_fail(error, MHAS_IO, "%s: is damaged: point %" PRId64 " has the status %d", path, i, status[i]);
+    } else if (isnan(seconds[i]) && status[i] != MHAS_PENDING) {
+      status[i] = MHAS_RUNNING; /* what it says of its end reached the disk, its data did not */
     }
   }
-  return MHAS_OK;
+  mhas_free(seconds);
+  return code;
+}
+
+/* Counts the rows that it sets back. */
+static int64_t set_back(uint8_t *status, int64_t count, bool retry_failed) {
+  int64_t changed = 0;
+  for (int64_t i = 0; i < count; i++) {
+    if (status[i] == MHAS_RUNNING || (status[i] == MHAS_FAILED && retry_failed)) {
+      status[i] = MHAS_PENDING;
+      changed++;
+    }
+  }
+  return changed;
 }
 
 static mhas_code update_status(hid_t file, const char *path, int64_t count, bool retry_failed, uint8_t *status,
                                mhas_error *error) {
-  const hid_t dataset = H5Dopen2(file, STORE_STATUS, H5P_DEFAULT);
-  if (dataset < 0 || H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
-    const mhas_code code = store_hdf5_error(error, path, "the status of the points cannot be read");
-    store_release(dataset);
-    return code;
+  MHAS_TRY(store_read_status(file, path, count, status, error));
+  if (set_back(status, count, retry_failed) == 0) {
+    return MHAS_OK;
   }
-  int64_t changed = 0;
-  mhas_code code = set_back(path, status, count, retry_failed, &changed, error);
-  if (code == MHAS_OK && changed > 0 &&
-      H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
+  const hid_t dataset = H5Dopen2(file, STORE_STATUS, H5P_DEFAULT);
+  mhas_code code = MHAS_OK;
+  if (dataset < 0 || H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
     code = store_hdf5_error(error, path, "the status of the points cannot be written");
   }
   store_release(dataset);

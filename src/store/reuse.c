@@ -159,7 +159,7 @@ static mhas_code read_rows(mhas_reuse *reuse, mhas_error *error) {
   const size_t count = (size_t)reuse->points;
   MHAS_TRY(mhas_alloc(&reuse->status, count, sizeof *reuse->status, "the status of all points", error));
   MHAS_TRY(mhas_alloc(&reuse->ranks, count, sizeof *reuse->ranks, "the ranks of all points", error));
-  MHAS_TRY(read_run(reuse, STORE_STATUS, H5T_NATIVE_UINT8, reuse->status, error));
+  MHAS_TRY(store_read_status(reuse->file, reuse->path, reuse->points, reuse->status, error));
   return read_run(reuse, "ranks", H5T_NATIVE_INT64, reuse->ranks, error);
 }
 

@@ -220,6 +220,7 @@ class Reuse(harness.Folder):
         with h5py.File(self.folder / "large.h5", "r+") as file:  # as if they had run
             file["status"][:] = harness.DONE
             file["ranks"][:] = 1
+            file["seconds"][:] = 0.5
             file["rank"][:] = numpy.arange(100000)
         ended = self.run_sweep("grown", text % 100001, "--reuse", "large.h5")
         self.assertEqual(self.taken(ended), [100000])

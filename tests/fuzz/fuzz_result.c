@@ -75,6 +75,10 @@ static void start(void) {
   const int64_t ones[POINTS] = {1, 1, 1, 1};
   FUZZ_REQUIRE(H5Dwrite(status, H5T_NATIVE_INT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, done) >= 0);
   FUZZ_REQUIRE(H5Dwrite(ranks, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, ones) >= 0);
+  const hid_t seconds = H5Dopen2(file, "seconds", H5P_DEFAULT);
+  const double halves[POINTS] = {0.5, 0.5, 0.5, 0.5};
+  FUZZ_REQUIRE(H5Dwrite(seconds, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, halves) >= 0);
+  (void)H5Dclose(seconds);
   (void)H5Dclose(ranks);
   (void)H5Dclose(status);
   (void)H5Fclose(file);

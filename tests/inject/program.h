@@ -11,6 +11,7 @@
 
 #include <getopt.h>
 #include <limits.h>
+#include <sys/stat.h>
 
 #include "data/file.h"
 #include "inject/inject.h"
@@ -94,7 +95,7 @@ static inline int run_program(const char *words, injection *what) {
   if (what->kind == ALLOCATION) {
     inject_allocation(what->at);
   } else {
-    inject_write(what->at, what->kind == WRITES_FROM, what->reason, test_folder);
+    inject_write(what->at, what->kind == WRITES_FROM, what->reason, in_folder("work"));
   }
   const int left = setjmp(left_at);
   const int status = left == 0 ? mhasweep_main(argc, argv) : left - 1;
@@ -194,9 +195,9 @@ static inline void write_text(const char *name, const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
-/* A folder with these sweeps, in which the process then is. */
+/* A folder with these sweeps, in which the process then is: one below test_folder, which is MPI's for its own files. */
 static inline int make_sweeps(void **state) {
-  if (make_folder(state) != 0 || chdir(test_folder) != 0) {
+  if (make_folder(state) != 0 || mkdir(in_folder("work"), 0700) != 0 || chdir(in_folder("work")) != 0) {
     return -1;
   }
   write_text("rich.yaml", RICH);
