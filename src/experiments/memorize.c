@@ -358,7 +358,7 @@ const mhas_experiment mhas_experiment_memorize = {
         "one "
         "query, linear decoder) with its recipe (Adam, warm-up and cosine, best model kept, early stop) on random data "
         "and reports how much of it is memorized.",
-    .numerics = 2,
+    .numerics = 3,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,

@@ -38,7 +38,7 @@ typedef enum mhas_buffer {
   OUTPUTS,  /* (B, C): outputs, then what the loss makes of them, then their gradient */
   SUMS,     /* (2, B): scratch of the loss */
   /* of variants; empty where they are not used */
-  SCORES,   /* (B, H, n): logits before they are composed; folded, values of context rows before they are weighed */
+  SCORES,   /* (B, H, n): logits before they are composed */
   WEIGHTS,  /* (B, H, n): weights before they are composed */
   D_SCORES, /* (B, H, n) */
   COMPOSE,  /* the coefficients of composing and their gradients */
@@ -62,7 +62,8 @@ typedef enum mhas_buffer {
   SHIFT,          /* (H, d_v) */
   D_SHIFT,        /* (H, d_v) */
   LOGITS,         /* (B, H, r), then their gradient */
-  MEANS,          /* (B, H): weighted means of SCORES */
+  ROW_VALUES,     /* (B, H, n): values of context rows, before they are weighed */
+  MEANS,          /* (B, H): weighted means of ROW_VALUES */
   TURNED_CONTEXT, /* (d, n): of one sample */
   BUFFERS
 } mhas_buffer;
