@@ -80,6 +80,9 @@ mhas_code cli_print_help(const cli_command *command, mhas_error *error);
 /* The rank that mpirun or srun gave to this process; 0 without them. Before MPI_Init. */
 int cli_launcher_rank(void);
 
+/* Rank 0: also writes the exit status to the file that MHASWEEP_STATUS_FILE names, for launchers that lose it. */
+void cli_report_status(int status);
+
 /* Operations per second of dgemm on matrices that fit the cache: the best of what `seconds` of trying give. */
 mhas_code cli_dgemm_rate(double seconds, double *rate, mhas_error *error);
 /* The largest error of dgemm against plainly written sums, on matrices of entries below 1, in units of rounding. */

@@ -80,6 +80,20 @@ class Job:
         return call("scontrol", "show", "hostnames", self.fact("NodeList")).split()
 
 
+def ranks():
+    """The processes of the program on all nodes, by their ranks (those of one job, if it is the only one)."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit() or (entry / "comm").read_text().strip() != pathlib.Path(PROGRAM).name[:15]:
+                continue
+            words = dict(word.split(b"=", 1) for word in (entry / "environ").read_bytes().split(b"\0") if b"=" in word)
+            found[int(words.get(b"OMPI_COMM_WORLD_RANK") or words[b"PMIX_RANK"])] = int(entry.name)
+        except (OSError, KeyError):
+            continue  # it has ended, or is no rank
+    return found
+
+
 class Account:
     """The table of scenarios: jobs submitted, how often they started, points, and how many of those were lost."""
 

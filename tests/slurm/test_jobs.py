@@ -1,6 +1,8 @@
 """On a real SLURM cluster of four virtual nodes: whatever ends a job, no finished point is lost, and the next start goes
 on to the same bits."""
+import os
 import pathlib
+import signal
 import tempfile
 import time
 import unittest
@@ -93,6 +95,19 @@ class Launch(cluster.OnCluster):
 
 
 class Statuses(cluster.OnCluster):
+    def test_a_rank_that_never_starts_does_not_keep_the_others_waiting(self):
+        self.write("sweep.yaml", SHORT)
+        program = self.write("program", f'#!/bin/bash\n[ "${{OMPI_COMM_WORLD_RANK:-$PMIX_RANK}}" != 3 ] || exit 127\n'
+                                        f'exec {cluster.PROGRAM} "$@"\n')
+        program.chmod(0o755)
+        for launcher in LAUNCHERS:
+            self.sbatch("--nodes=2", "--ntasks=4", cluster.BATCH, "sweep.yaml", "--worker-timeout", "2", "-o",
+                        f"{launcher}.h5", MHASWEEP=str(program), MHASWEEP_LAUNCHER=launcher)
+        for job in self.jobs:
+            self.assertEqual((self.await_state(job), job.restarts()), ("FAILED", 0), str(job))
+            self.assertIn("not all ranks have started", job.words())
+        self.enter("a rank never starts: ended")
+
     def test_what_is_no_early_stop_is_passed_on_and_not_repeated(self):
         self.write("failing.yaml", SHORT + "limits: {memory_per_rank: 1KiB}\n")
         self.write("broken.yaml", SHORT.replace("heads", "heds"))
@@ -235,6 +250,32 @@ class Interruptions(cluster.OnCluster):
                 again = self.submit("long.yaml", MHASWEEP_LAUNCHER=launcher)
                 self.assert_ended(again, "COMPLETED", 0)
                 self.conclude(f"scancel, submitted again ({launcher})", [path], reference("long"), before)
+
+    def kill_rank(self, rank):
+        def kill(_):
+            os.kill(cluster.ranks()[rank], signal.SIGKILL)
+        return kill
+
+    def test_when_a_rank_is_killed_the_others_finish(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                self.jobs, self.started = [], time.monotonic()
+                (self.folder / "long.h5").unlink(missing_ok=True)
+                job, path, before = self.disturb(self.kill_rank(4), MHASWEEP_LAUNCHER=launcher)
+                self.assert_ended(job, "COMPLETED", 0)
+                self.assertEqual(job.restarts(), 0, str(job))
+                self.assertIn("rank 4 has died", job.words())
+                self.conclude(f"a rank is killed ({launcher})", [path], reference("long"), before)
+
+    def test_when_rank_0_is_killed_the_job_queues_itself_again(self):
+        for launcher in LAUNCHERS:
+            with self.subTest(launcher=launcher):
+                self.jobs, self.started = [], time.monotonic()
+                (self.folder / "long.h5").unlink(missing_ok=True)
+                job, path, before = self.disturb(self.kill_rank(0), MHASWEEP_LAUNCHER=launcher)
+                self.assert_ended(job, "COMPLETED", 0)
+                self.assertEqual(job.restarts(), 1, str(job))
+                self.conclude(f"rank 0 is killed ({launcher})", [path], reference("long"), before)
 
     def lose_node(self, place, launcher):
         """Kills the node at this place of the job's list; SLURM is told and starts the job again on others."""
