@@ -92,6 +92,9 @@ const char *cli_type_name(mhas_type type);
 /* The rank that mpirun or srun gave to this process; 0 without them. Before MPI_Init. */
 int cli_launcher_rank(void);
 
+/* Rank 0: also writes the exit status to the file that MHASWEEP_STATUS_FILE names, for launchers that lose it. */
+void cli_report_status(int status);
+
 /* Operations per second of dgemm (sgemm if float32) on matrices that fit the cache: the best of what `seconds` of
  * trying give. */
 mhas_code cli_gemm_rate(bool float32, double seconds, double *rate, mhas_error *error);

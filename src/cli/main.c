@@ -71,12 +71,15 @@ int main(int argc, char **argv) {
   } else {
     (void)fflush(stdout); /* the message below comes after what was said before, wherever both go */
   }
-  if (code == MHAS_OK) {
-    return status;
+  if (code != MHAS_OK) {
+    const bool said_elsewhere = (command == NULL || command->under_mpi) && cli_launcher_rank() != 0;
+    if (error.text[0] != '\0' && !said_elsewhere) {
+      (void)fprintf(stderr, "mhasweep: %s\n", error.text);
+    }
+    status = code == MHAS_USAGE ? CLI_USAGE : CLI_BROKE;
   }
-  const bool said_elsewhere = (command == NULL || command->under_mpi) && cli_launcher_rank() != 0;
-  if (error.text[0] != '\0' && !said_elsewhere) {
-    (void)fprintf(stderr, "mhasweep: %s\n", error.text);
+  if (command == &cli_run) {
+    cli_report_status(status);
   }
-  return code == MHAS_USAGE ? CLI_USAGE : CLI_BROKE;
+  return status;
 }

@@ -232,6 +232,21 @@ int cli_launcher_rank(void) {
   return 0;
 }
 
+void cli_report_status(int status) {
+  const char *path = getenv("MHASWEEP_STATUS_FILE");
+  if (path == NULL || *path == '\0' || cli_launcher_rank() != 0) {
+    return;
+  }
+  FILE *file = fopen(path, "w");
+  if (file == NULL || fprintf(file, "%d\n", status) < 0) {
+    (void)fprintf(stderr, "mhasweep: warning: %s (MHASWEEP_STATUS_FILE) cannot be written: %s\n", path,
+                  strerror(errno));
+  }
+  if (file != NULL) {
+    (void)fclose(file);
+  }
+}
+
 /* ---- help ---- */
 
 mhas_code cli_print_help(const cli_command *command, mhas_error *error) {

@@ -33,7 +33,8 @@ replicates: 5000
 """
 
 # Every command of the system but SLURM's.
-TOOLS = ("bash", "awk", "sed", "realpath", "dirname", "sort", "head", "timeout", "cat", "hostname", "mpirun", "env", "sh")
+TOOLS = ("bash", "awk", "sed", "realpath", "dirname", "sort", "head", "timeout", "cat", "hostname", "mpirun", "env", "sh",
+         "tr", "paste", "stat", "mktemp", "rm")
 
 
 class WithoutSlurm(harness.Folder):

@@ -1,11 +1,13 @@
 """What the tests on a cluster share: submitting jobs, watching them, and the account of what came of each scenario.
 
 Each test script runs itself inside cluster.sh, and ends with status 77 and the reason where there can be no cluster."""
+import functools
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -17,6 +19,23 @@ PROGRAM = os.path.abspath(harness.PROGRAM)
 BATCH = harness.SOURCE / "jobs" / "sweep.sbatch"
 CPUS = 3  # of a node
 DEADLINE = 300  # seconds that anything may take: the machine may be busy
+
+SHORT = """
+experiment: memorize
+seed: 3
+parameters:
+  heads: [1, 2, 4]
+  dim: 8
+  context: 4
+  samples: [40, 60]
+  classes: 10
+  batch: 16
+  steps: 60
+  eval_every: 20
+  context_type: [own, shared]
+replicates: 3
+store: [curves, weights]
+"""
 
 # Long enough, some 10 seconds of one core, that there is time to disturb it; in small points.
 LONG = """
@@ -33,9 +52,10 @@ parameters:
   eval_every: 500
   lr: 5.0e-3
   early_stop: false
-replicates: 16
+replicates: 12
 """
 
+LAUNCHERS = ("mpirun", "srun")
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "PREEMPTED"}
 
 
@@ -47,6 +67,15 @@ def call(*words, cwd=None, **variables):
     if done.returncode != 0:
         raise AssertionError(f"{words} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout.strip()
+
+
+@functools.cache
+def reference(name):
+    """The file of SHORT or LONG ("short", "long") as an undisturbed run by one process writes it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="reference-"))  # in the cluster's own file system, and gone with it
+    (folder / f"{name}.yaml").write_text({"short": SHORT, "long": LONG}[name])
+    call(PROGRAM, "run", f"{name}.yaml", "--quiet", cwd=folder)
+    return folder / f"{name}.h5"
 
 
 class Job:
@@ -78,6 +107,20 @@ class Job:
 
     def nodes(self):
         return call("scontrol", "show", "hostnames", self.fact("NodeList")).split()
+
+
+def ranks():
+    """The processes of the program on all nodes, by their ranks (those of one job, if it is the only one)."""
+    found = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if not entry.name.isdigit() or (entry / "comm").read_text().strip() != pathlib.Path(PROGRAM).name[:15]:
+                continue
+            words = dict(word.split(b"=", 1) for word in (entry / "environ").read_bytes().split(b"\0") if b"=" in word)
+            found[int(words.get(b"OMPI_COMM_WORLD_RANK") or words[b"PMIX_RANK"])] = int(entry.name)
+        except (OSError, KeyError):
+            continue  # it has ended, or is no rank
+    return found
 
 
 class Account:

@@ -5,7 +5,6 @@ As SLURM looks at limits every 30 seconds, it warns of a job's last 30 at any ti
 import math
 import resource
 import subprocess
-import unittest
 
 import cluster
 from cluster import LONG, call
