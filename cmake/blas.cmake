@@ -1,7 +1,11 @@
 # Which BLAS, LAPACK and ScaLAPACK are linked: sets `blas`, `blas_include` (where cblas.h is) and `scalapack`.
 #
 # OpenBLAS if nothing is said; another one by MHASWEEP_BLAS, such as MKL, a site's own, or what the compiler's wrapper
-# (Cray's cc) brings by itself. One library has to serve BLAS, CBLAS and LAPACK for everything in the program.
+# (Cray's cc) brings by itself; the same words for MHASWEEP_SCALAPACK. One library has to serve BLAS, CBLAS and LAPACK
+# for everything in the program.
+
+set(MHASWEEP_BLAS "" CACHE STRING
+    "BLAS with LAPACK to link, e.g. '-lmkl_rt' or full names; wrapper: the compiler brings it; empty: OpenBLAS")
 
 set(blas_include "")
 if(MHASWEEP_BLAS STREQUAL "wrapper")

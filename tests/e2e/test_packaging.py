@@ -9,8 +9,8 @@ import unittest
 import harness
 
 PACKAGING = harness.SOURCE / "jobs" / "packaging"
-OPTIONS = set(re.findall(r"(?m)^(?:option|set)\((MHASWEEP_\w+)",
-                         (harness.SOURCE / "CMakeLists.txt").read_text())) | {"HDF5_ROOT", "CBLAS_INCLUDE"}
+LISTS = "\n".join((harness.SOURCE / name).read_text() for name in ("CMakeLists.txt", "cmake/blas.cmake"))
+OPTIONS = set(re.findall(r"(?m)^(?:option|set)\((MHASWEEP_\w+)", LISTS)) | {"HDF5_ROOT", "CBLAS_INCLUDE"}
 
 
 class Libraries(list):
@@ -61,10 +61,9 @@ class Spack(harness.Folder):
     def test_it_depends_on_every_library_that_is_linked(self):
         self.load()
         wanted = {words[0].split("@")[0].split(" ")[0] for name, words, _ in self.calls if name == "depends_on"}
-        lists = "\n".join(path.read_text() for path in (harness.SOURCE / "CMakeLists.txt", harness.SOURCE / "cmake" / "blas.cmake"))
         modules = {"fyaml": "libfyaml", "muparser": "muparser", "gsl": "gsl", "jansson": "jansson", "zlib": "zlib-api",
                    "xsmm": "libxsmm", "openblas": "blas", "arpack_package": "arpack-ng", "parpack_package": "arpack-ng"}
-        used = set(re.findall(r"pkg_check_modules\((\w+)", lists))
+        used = set(re.findall(r"pkg_check_modules\((\w+)", LISTS))
         for name in used:
             self.assertIn(modules[name], wanted, name)
         self.assertLessEqual({"mpi", "hdf5", "scalapack", "random123", "cmake"}, wanted)
