@@ -1,4 +1,5 @@
-# Which BLAS, LAPACK and ScaLAPACK are linked: sets `blas`, `blas_include` (where cblas.h is) and `scalapack`.
+# Which BLAS, LAPACK, ScaLAPACK and ARPACK are linked: sets `blas`, `blas_include` (where cblas.h is), `scalapack` and
+# `arpack`.
 #
 # OpenBLAS if nothing is said; another one by MHASWEEP_BLAS, such as MKL, a site's own, or what the compiler's wrapper
 # (Cray's cc) brings by itself; the same words for MHASWEEP_SCALAPACK. One library has to serve BLAS, CBLAS and LAPACK
@@ -55,6 +56,16 @@ else()
   endif()
   set(scalapack ${SCALAPACK_LIBRARY})
 endif()
+
+# A few eigenvalues of large matrices. The same holds for ARPACK and PARPACK as for ScaLAPACK.
+pkg_check_modules(arpack_package QUIET arpack)
+pkg_check_modules(parpack_package QUIET parpack)
+find_library(PARPACK_LIBRARY NAMES parpack HINTS ${parpack_package_LIBRARY_DIRS})
+find_library(ARPACK_LIBRARY NAMES arpack HINTS ${arpack_package_LIBRARY_DIRS})
+if(NOT PARPACK_LIBRARY OR NOT ARPACK_LIBRARY)
+  message(FATAL_ERROR "ARPACK with PARPACK (arpack-ng, built with MPI) is not found: put its folder into CMAKE_PREFIX_PATH")
+endif()
+set(arpack ${PARPACK_LIBRARY} ${ARPACK_LIBRARY})
 
 # A wrong choice is told here, and not by hundreds of lines of the linker.
 include(CheckCSourceCompiles)

@@ -34,7 +34,7 @@ endif()
 # A static library needs what it was built with, in the order in which it was linked, whatever can be found where it is
 # used: so the names of those libraries are written down. The headers need MPI's alone.
 set(used_libraries "")
-foreach(library ${HDF5_C_HL_LIBRARIES} ${HDF5_C_LIBRARIES} ${xsmm_LINK_LIBRARIES} ${blas} ${scalapack}
+foreach(library ${HDF5_C_HL_LIBRARIES} ${HDF5_C_LIBRARIES} ${xsmm_LINK_LIBRARIES} ${blas} ${scalapack} ${arpack}
                 ${fyaml_LINK_LIBRARIES} ${muparser_LINK_LIBRARIES} ${GSL_LIBRARY} ${jansson_LINK_LIBRARIES}
                 ${zlib_LINK_LIBRARIES} ${MPI_C_LIBRARIES})
   if(NOT library MATCHES "^-|/")

@@ -31,6 +31,7 @@ class Mhasweep(CMakePackage):
     depends_on("blas")
     depends_on("lapack")
     depends_on("scalapack")
+    depends_on("arpack-ng +mpi")
     depends_on("libfyaml")
     depends_on("muparser")
     depends_on("gsl")
