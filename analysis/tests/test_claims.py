@@ -315,6 +315,16 @@ def test_a_plateau_beyond_n_is_level(beyond, outcome):
     assert "both sides of n" in verdict("accuracy_saturates_at_key_dim_n", one_side).note
 
 
+def test_a_change_that_chance_may_have_made_is_only_measured():
+    def accuracy(row):
+        return 0.3 + 0.01 * row["context"] + 0.2 * row["replicate"]
+
+    data = rows("memorize", {"accuracy": accuracy}, context=[1, 2, 4], replicate=[0, 1], labels=["classes"])
+    it = verdict("accuracy_rises_with_context", data)
+    assert (it.outcome, it.measured) == (Outcome.MEASURED, pytest.approx(0.03))
+    assert it.interval[0] < 0 < it.interval[1] and "chance" in it.note
+
+
 def test_variants_are_measured_against_softmax_and_never_judged():
     data = rows(
         "memorize",

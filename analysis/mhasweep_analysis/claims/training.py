@@ -75,7 +75,8 @@ def _variants(dataset: xr.Dataset) -> Verdict:
         return Verdict.absent("no softmax to compare with")
     others = [it for it in dict.fromkeys(names) if it != "softmax"]
     value = {it: dataset[result].values[names == it] for it in (*others, "softmax")}
-    gains = {it: fits.difference(value["softmax"], value[it]) for it in others}
+    scatter = fits.noise(list(value.values()))
+    gains = {it: fits.difference(value["softmax"], value[it], scatter) for it in others}
     best = max(others, key=lambda it: gains[it].value)
     words = ", ".join(f"{it} {value[it].mean():.4g}" for it in ("softmax", *others))
     return Verdict.measuring(
