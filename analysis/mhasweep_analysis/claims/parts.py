@@ -258,8 +258,8 @@ def rise(dataset: xr.Dataset, result: str, along: str, falls: bool = False) -> V
     """Does the result rise (or fall) along the axis? Measures the change of its mean from the first to the last value.
 
     It holds if that change has the right sign by more than chance, and fails if it has not the right sign, or if a
-    single step has the wrong one by more than chance. Chance is a 95 % interval by the scatter of the replicates at all values
-    together; with one replicate every change counts.
+    single step has the wrong one by more than chance. Chance is a 95 % interval by the scatter of the replicates at all
+    values together; with one replicate every change counts.
     """
     values = np.unique(dataset[along].values)
     groups = [dataset[result].values[dataset[along].values == value] for value in values]
