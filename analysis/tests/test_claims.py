@@ -240,6 +240,21 @@ def test_a_search_that_its_range_cut_off_tells_no_capacity():
     assert (it.outcome, it.points) == (Outcome.HOLDS, 2)
 
 
+def test_a_search_that_began_above_the_bound_and_found_nothing_tells_nothing_of_it():
+    # The bounds are 8, 15 and 29.
+    data = rows("memorize", {"capacity": lambda row: -1 if row["heads"] < 4 else 100}, heads=[1, 2, 4])
+    began = {"spec_canonical": 'seed = 1\nsearch = {parameter: samples, until: "x >= 1", from: 10, to: 4000}\n'}
+    it = verdict("capacity_reaches_bound", data.assign_attrs(began))
+    assert (it.outcome, it.points) == (Outcome.FAILS, 2)  # 2 heads: not even 10 of the 15
+    assert verdict("capacity_reaches_bound", data.isel(point=[0, 2]).assign_attrs(began)).outcome == Outcome.HOLDS
+    assert verdict("capacity_reaches_bound", data.isel(point=[0, 2])).outcome == Outcome.FAILS  # from 1 on
+
+
+def test_results_at_the_capacity_of_a_search_are_not_judged_as_trends():
+    data = rows("memorize", {"accuracy": 0.95, "capacity": 100, "loss": 0.1}, heads=[1, 2, 4], labels=["classes"])
+    assert verdict("accuracy_linear_in_heads", data).outcome == Outcome.ABSENT
+
+
 def test_the_capacity_stands_between_its_bounds():
     def of(name, capacity, **axes):
         return verdict(

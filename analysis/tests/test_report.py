@@ -1,5 +1,6 @@
 """The report: what it tells of a file, that it stands by itself, and that a browser shows it whole."""
 
+import dataclasses
 import json
 import os
 import re
@@ -154,6 +155,21 @@ def test_a_file_of_an_older_program_lacks_only_the_use_of_ranks(path):
     page = page_of(path)
     assert "Not drawn: the file does not tell when its points began" in page.words
     assert len(page.all("img")) == 1 and "core-hours" in page.words
+
+
+def test_a_fault_of_one_figure_or_claim_is_told_and_does_not_cost_the_page(path, monkeypatch):
+    def broken(*_):
+        """A panel or claim with a fault."""
+        raise ZeroDivisionError("<oops>")
+
+    write_memorize(path)
+    kind = mhas.figures.FIGURES["accuracy_against_heads"]
+    claim = mhas.claims.CLAIMS["accuracy_linear_in_heads"]
+    monkeypatch.setitem(mhas.figures.FIGURES, "accuracy_against_heads", kind._replace(panel=broken))
+    monkeypatch.setitem(mhas.claims.CLAIMS, claim.name, dataclasses.replace(claim, measure=broken))
+    page = page_of(path)
+    assert page.words.count("please report it (ZeroDivisionError('<oops>'))") == 2
+    assert "core-hours" in page.words and not page.all("img")
 
 
 # ---- cost ----

@@ -7,6 +7,8 @@ weights do, and what bounds the rank from above, is derived here.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import xarray as xr
 
@@ -46,6 +48,17 @@ def is_wide_enough(dataset: xr.Dataset) -> np.ndarray:
 def is_searched_through(dataset: xr.Dataset) -> np.ndarray:
     """Points whose search saw a larger number fail. The others only know that their range (in `samples`) ended."""
     return capacity(dataset) < dataset["samples"].values
+
+
+def is_of_fixed_samples(dataset: xr.Dataset) -> np.ndarray:
+    """Not of a search, whose other results are those at the capacity."""
+    return np.full(dataset.sizes["point"], "capacity" not in dataset)
+
+
+def searched_from(dataset: xr.Dataset) -> int:
+    """The least number of samples that the search tried, of which the file tells in its canonical sweep."""
+    found = re.search(r"^search = \{.*\bfrom: (\d+)", str(dataset.attrs.get("spec_canonical", "")), re.M)
+    return int(found.group(1)) if found else 1
 
 
 def key_dim_plateau(result: str, dataset: xr.Dataset) -> Verdict:
