@@ -207,7 +207,9 @@ def test_the_time_between_two_runs_of_a_sweep_is_left_out(path):
 def test_an_idle_rank_counts(path):
     write_memorize(path)
     add_run(path, 1e9 + np.arange(24.0), 1.0, 1, size=5)
-    assert run.usage(mhas.open(path)).share == pytest.approx(0.25)
+    used = run.usage(mhas.open(path))
+    assert (used.share, used.ranks.tolist()) == (pytest.approx(0.25), [1, 2, 3, 4])
+    np.testing.assert_allclose(used.busy.mean(axis=1), [1, 0, 0, 0], atol=1e-6)
     add_run(path, 1e9 + np.arange(24.0), 1.0, 0, size=1)
     assert run.usage(mhas.open(path)).share == pytest.approx(1)
 

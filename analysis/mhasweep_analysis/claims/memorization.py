@@ -21,7 +21,9 @@ STRAIGHT = 0.98  # R^2 from which on a line counts as straight: what a summary r
 PLATEAU = 0.25  # gain per doubling of d_h beyond n, as a share of that up to n, that still counts as none
 
 PAPER = "Mahdavi, Liao, Thrampoulidis, ICLR 2024, arXiv 2306.02010"
-THEOREM = Source(f"{PAPER}, theorem 1 (with its + 1)", Mark.SECONDARY)
+THEOREM = Source(
+    f"{PAPER}, theorem 1; its exact + 1 as Dana, Pydi, Chevaleyre (arXiv 2411.10115) state it", Mark.SECONDARY
+)
 FIGURE_2 = Source(f"{PAPER}, caption of figure 2 (its R^2 >= {STRAIGHT} for straight: from a summary)", Mark.PAPER)
 RANK_BOUND = Source(
     "each head's attention weights sum to 1, so the columns of Z span H (n - 1) + 1 dimensions at most; "
