@@ -8,6 +8,7 @@ interval. With too few points to tell, the ends of an interval are NaN.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -119,15 +120,29 @@ def mean(values: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     return _around(float(values.mean()), _student(values.size - 1, confidence) * _error(values))
 
 
-def difference(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
-    """The mean of `second` less that of `first`, both independent, with Welch's t-interval."""
+class Noise(NamedTuple):
+    """Standard deviation of replicates about their means, and how many degrees of freedom it is known by."""
+
+    deviation: float
+    freedom: int
+
+
+def noise(groups: Sequence[ArrayLike]) -> Noise:
+    """The scatter of replicates within groups, taken as equal in all: a few replicates of many points tell it."""
+    groups = [np.asarray(it, float) for it in groups]
+    freedom = sum(it.size - 1 for it in groups)
+    left = sum(float(np.sum((it - it.mean()) ** 2)) for it in groups)
+    return Noise(float(np.sqrt(left / freedom)) if freedom > 0 else np.nan, freedom)
+
+
+def difference(
+    first: ArrayLike, second: ArrayLike, scatter: Noise | None = None, confidence: float = CONFIDENCE
+) -> Interval:
+    """The mean of `second` less that of `first`, with Student's t-interval by the scatter of both, or that given."""
     first, second = np.asarray(first, float), np.asarray(second, float)
-    change = float(second.mean() - first.mean())
-    a, b = _error(first) ** 2, _error(second) ** 2
-    if np.isnan(a + b):
-        return _around(change, np.nan)
-    freedom = (a + b) ** 2 / (a**2 / (first.size - 1) + b**2 / (second.size - 1)) if a + b > 0 else first.size
-    return _around(change, _student(freedom, confidence) * np.sqrt(a + b))
+    known = noise([first, second]) if scatter is None else scatter
+    error = known.deviation * np.sqrt(1 / first.size + 1 / second.size)
+    return _around(float(second.mean() - first.mean()), _student(known.freedom, confidence) * error)
 
 
 def share(count: int, total: int, confidence: float = CONFIDENCE) -> Interval:

@@ -240,6 +240,21 @@ def test_a_search_that_its_range_cut_off_tells_no_capacity():
     assert (it.outcome, it.points) == (Outcome.HOLDS, 2)
 
 
+def test_a_search_that_began_above_the_bound_and_found_nothing_tells_nothing_of_it():
+    # The bounds are 8, 15 and 29.
+    data = rows("memorize", {"capacity": lambda row: -1 if row["heads"] < 4 else 100}, heads=[1, 2, 4])
+    began = {"spec_canonical": 'seed = 1\nsearch = {parameter: samples, until: "x >= 1", from: 10, to: 4000}\n'}
+    it = verdict("capacity_reaches_bound", data.assign_attrs(began))
+    assert (it.outcome, it.points) == (Outcome.FAILS, 2)  # 2 heads: not even 10 of the 15
+    assert verdict("capacity_reaches_bound", data.isel(point=[0, 2]).assign_attrs(began)).outcome == Outcome.HOLDS
+    assert verdict("capacity_reaches_bound", data.isel(point=[0, 2])).outcome == Outcome.FAILS  # from 1 on
+
+
+def test_results_at_the_capacity_of_a_search_are_not_judged_as_trends():
+    data = rows("memorize", {"accuracy": 0.95, "capacity": 100, "loss": 0.1}, heads=[1, 2, 4], labels=["classes"])
+    assert verdict("accuracy_linear_in_heads", data).outcome == Outcome.ABSENT
+
+
 def test_the_capacity_stands_between_its_bounds():
     def of(name, capacity, **axes):
         return verdict(
@@ -313,6 +328,16 @@ def test_a_plateau_beyond_n_is_level(beyond, outcome):
     assert (it.outcome.value, it.measured) == (outcome, pytest.approx(beyond / 0.1, abs=0.01))
     one_side = data.isel(point=np.flatnonzero(data["key_dim"].values <= 8))
     assert "both sides of n" in verdict("accuracy_saturates_at_key_dim_n", one_side).note
+
+
+def test_a_change_that_chance_may_have_made_is_only_measured():
+    def accuracy(row):
+        return 0.3 + 0.01 * row["context"] + 0.2 * row["replicate"]
+
+    data = rows("memorize", {"accuracy": accuracy}, context=[1, 2, 4], replicate=[0, 1], labels=["classes"])
+    it = verdict("accuracy_rises_with_context", data)
+    assert (it.outcome, it.measured) == (Outcome.MEASURED, pytest.approx(0.03))
+    assert it.interval[0] < 0 < it.interval[1] and "chance" in it.note
 
 
 def test_variants_are_measured_against_softmax_and_never_judged():

@@ -78,13 +78,15 @@ def test_a_mean_has_students_interval_and_one_value_none():
     assert fits.mean([0.0, 1.0]).within(0, 1) == (0.5, 0, 1)
 
 
-def test_a_difference_has_welchs_interval():
-    # Equal variances of equally many: 6 degrees of freedom. Else fewer: 4.41 of (5/3)/4 and (20/3)/4, between the
-    # quantiles 2.776 at 4 and 2.571 at 5.
+def test_a_difference_has_the_interval_of_the_scatter_of_all_its_groups():
+    # 6 degrees of freedom, and (3 * 5/3 + 3 * 20/3) / 6 = 25/6; with a third group of two equal values 7, and 25/7.
     change = fits.difference([1, 2, 3, 4], [11, 12, 13, 14])
     assert (change.value, change.high) == (10, pytest.approx(10 + 2.446912 * np.sqrt(5 / 6)))
-    change = fits.difference([1, 2, 3, 4], [12, 14, 16, 18])
-    assert 2.571 < (change.high - 12.5) / np.sqrt(25 / 12) < 2.776
+    first, second = [1, 2, 3, 4], [12, 14, 16, 18]
+    assert fits.difference(first, second).high == pytest.approx(12.5 + 2.446912 * np.sqrt(25 / 6 / 2))
+    scatter = fits.noise([first, second, [5, 5]])
+    assert (scatter.deviation, scatter.freedom) == (pytest.approx(np.sqrt(25 / 7)), 7)
+    assert fits.difference(first, second, scatter).high == pytest.approx(12.5 + 2.364624 * np.sqrt(25 / 7 / 2))
     assert fits.difference([1, 1], [2, 2]) == (1, 1, 1)
     assert np.isnan(fits.difference([1], [2]).low)
 

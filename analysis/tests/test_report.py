@@ -1,5 +1,6 @@
 """The report: what it tells of a file, that it stands by itself, and that a browser shows it whole."""
 
+import dataclasses
 import json
 import os
 import re
@@ -156,6 +157,21 @@ def test_a_file_of_an_older_program_lacks_only_the_use_of_ranks(path):
     assert len(page.all("img")) == 1 and "core-hours" in page.words
 
 
+def test_a_fault_of_one_figure_or_claim_is_told_and_does_not_cost_the_page(path, monkeypatch):
+    def broken(*_):
+        """A panel or claim with a fault."""
+        raise ZeroDivisionError("<oops>")
+
+    write_memorize(path)
+    kind = mhas.figures.FIGURES["accuracy_against_heads"]
+    claim = mhas.claims.CLAIMS["accuracy_linear_in_heads"]
+    monkeypatch.setitem(mhas.figures.FIGURES, "accuracy_against_heads", kind._replace(panel=broken))
+    monkeypatch.setitem(mhas.claims.CLAIMS, claim.name, dataclasses.replace(claim, measure=broken))
+    page = page_of(path)
+    assert page.words.count("please report it (ZeroDivisionError('<oops>'))") == 2
+    assert "core-hours" in page.words and not page.all("img")
+
+
 # ---- cost ----
 
 
@@ -191,7 +207,9 @@ def test_the_time_between_two_runs_of_a_sweep_is_left_out(path):
 def test_an_idle_rank_counts(path):
     write_memorize(path)
     add_run(path, 1e9 + np.arange(24.0), 1.0, 1, size=5)
-    assert run.usage(mhas.open(path)).share == pytest.approx(0.25)
+    used = run.usage(mhas.open(path))
+    assert (used.share, used.ranks.tolist()) == (pytest.approx(0.25), [1, 2, 3, 4])
+    np.testing.assert_allclose(used.busy.mean(axis=1), [1, 0, 0, 0], atol=1e-6)
     add_run(path, 1e9 + np.arange(24.0), 1.0, 0, size=1)
     assert run.usage(mhas.open(path)).share == pytest.approx(1)
 

@@ -19,6 +19,7 @@ from mhasweep_analysis.claims.memorization import (
     is_searched_through,
     is_wide_enough,
     key_dim_plateau,
+    searched_from,
 )
 from mhasweep_analysis.claims.parts import ALL, Claim, Mark, Source, Verdict, at_least, at_most, both, only, rise
 
@@ -56,6 +57,11 @@ def _capacity_slope(dataset: xr.Dataset) -> Verdict:
         R2=fit.r2,
         intercept=fit.intercept.value,
     )
+
+
+def _can_tell_bound(dataset: xr.Dataset) -> np.ndarray:
+    """A search that found nothing tells only that the capacity is below where it began."""
+    return (dataset["capacity"].values >= 0) | (searched_from(dataset) <= dataset["bound_lower"].values)
 
 
 def _capacity_reaches(dataset: xr.Dataset) -> Verdict:
@@ -115,7 +121,7 @@ CLAIMS = (
         THEOREM,
         _capacity_reaches,
         ("capacity", "bound_lower"),
-        rows=both(SOFTMAX, is_searched_through),
+        rows=both(SOFTMAX, is_searched_through, _can_tell_bound),
         where="softmax and a search that was not cut off by its range",
         pooled=("heads", "context", "key_dim"),
     ),

@@ -92,8 +92,9 @@ CLAIMS = (
         PROBE,
         "With a context of its own for every sample, the rank of Z is exactly H d, or T if fewer.",
         Source(
-            "Dana, Pydi, Chevaleyre, AISTATS 2025, arXiv 2411.10115, the lemma on min(T, H d); checked here",
-            Mark.CITING,
+            "min(T, H d) is attained by a lemma of Dana, Pydi, Chevaleyre (AISTATS 2025, arXiv 2411.10115); "
+            "that random weights have exactly this rank is derived",
+            Mark.DERIVED,
         ),
         _rank_own,
         ("rank", "bound_width"),

@@ -7,6 +7,8 @@ weights do, and what bounds the rank from above, is derived here.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import xarray as xr
 
@@ -19,7 +21,9 @@ STRAIGHT = 0.98  # R^2 from which on a line counts as straight: what a summary r
 PLATEAU = 0.25  # gain per doubling of d_h beyond n, as a share of that up to n, that still counts as none
 
 PAPER = "Mahdavi, Liao, Thrampoulidis, ICLR 2024, arXiv 2306.02010"
-THEOREM = Source(f"{PAPER}, theorem 1 (with its + 1)", Mark.SECONDARY)
+THEOREM = Source(
+    f"{PAPER}, theorem 1; its exact + 1 as Dana, Pydi, Chevaleyre (arXiv 2411.10115) state it", Mark.SECONDARY
+)
 FIGURE_2 = Source(f"{PAPER}, caption of figure 2 (its R^2 >= {STRAIGHT} for straight: from a summary)", Mark.PAPER)
 RANK_BOUND = Source(
     "each head's attention weights sum to 1, so the columns of Z span H (n - 1) + 1 dimensions at most; "
@@ -46,6 +50,17 @@ def is_wide_enough(dataset: xr.Dataset) -> np.ndarray:
 def is_searched_through(dataset: xr.Dataset) -> np.ndarray:
     """Points whose search saw a larger number fail. The others only know that their range (in `samples`) ended."""
     return capacity(dataset) < dataset["samples"].values
+
+
+def is_of_fixed_samples(dataset: xr.Dataset) -> np.ndarray:
+    """Not of a search, whose other results are those at the capacity."""
+    return np.full(dataset.sizes["point"], "capacity" not in dataset)
+
+
+def searched_from(dataset: xr.Dataset) -> int:
+    """The least number of samples that the search tried, of which the file tells in its canonical sweep."""
+    found = re.search(r"^search = \{.*\bfrom: (\d+)", str(dataset.attrs.get("spec_canonical", "")), re.M)
+    return int(found.group(1)) if found else 1
 
 
 def key_dim_plateau(result: str, dataset: xr.Dataset) -> Verdict:

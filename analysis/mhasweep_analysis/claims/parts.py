@@ -257,29 +257,26 @@ def fitted(dataset: xr.Dataset, result: str, along: str) -> fits.Line:
 def rise(dataset: xr.Dataset, result: str, along: str, falls: bool = False) -> Verdict:
     """Does the result rise (or fall) along the axis? Measures the change of its mean from the first to the last value.
 
-    It holds if that change has the right sign by more than chance and no single step has the wrong one by more than
-    chance (Welch's 95 % intervals over the replicates; with one replicate, at all).
+    It holds if that change has the right sign by more than chance, and fails if it has not the right sign, or if a
+    single step has the wrong one by more than chance. Chance is a 95 % interval by the scatter of the replicates at all
+    values together; with one replicate every change counts.
     """
     values = np.unique(dataset[along].values)
     groups = [dataset[result].values[dataset[along].values == value] for value in values]
-    sign = -1.0 if falls else 1.0
-    whole = fits.difference(groups[0], groups[-1])
-    steps = [fits.difference(a, b) for a, b in zip(groups, groups[1:])]
+    scatter, sign = fits.noise(groups), -1.0 if falls else 1.0
+    whole = fits.difference(groups[0], groups[-1], scatter)
+    steps = [fits.difference(a, b, scatter) for a, b in zip(groups, groups[1:])]
     wrong = [f"{values[i]:g} to {values[i + 1]:g}" for i, step in enumerate(steps) if _sign(step) == -sign]
-    verb = "falls" if falls else "rises"
-    note = f"{verb} from {groups[0].mean():.4g} at {along} = {values[0]:g} to {groups[-1].mean():.4g} at {values[-1]:g}"
+    quantity, points = f"change of {result}", int(dataset.sizes["point"])
+    ends = f"{groups[0].mean():.4g} at {along} = {values[0]:g}, {groups[-1].mean():.4g} at {values[-1]:g}"
+    if not wrong and whole.value * sign > 0 and _sign(whole) == 0:
+        return Verdict.measuring(
+            quantity, whole, points, f"{ends}: not more than chance, by the scatter of the replicates"
+        )
     if wrong:
-        note = f"against the claim from {along} = {', '.join(wrong)}"
-    elif _sign(whole) != sign:
-        note = f"from {groups[0].mean():.4g} to {groups[-1].mean():.4g}: no change beyond chance in the right direction"
-    return Verdict.of(
-        _sign(whole) == sign and not wrong,
-        f"change of {result}",
-        whole,
-        "< 0" if falls else "> 0",
-        int(dataset.sizes["point"]),
-        note,
-    )
+        ends += f"; against the claim from {along} = {', '.join(wrong)}"
+    is_right = _sign(whole) == sign and not wrong
+    return Verdict.of(is_right, quantity, whole, "< 0" if falls else "> 0", points, ends)
 
 
 def _sign(change: Interval) -> float:

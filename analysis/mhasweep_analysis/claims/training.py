@@ -6,8 +6,15 @@ import numpy as np
 import xarray as xr
 
 from mhasweep_analysis import fits
-from mhasweep_analysis.claims.memorization import FIGURE_2, MEMORIZE, PAPER, STRAIGHT, key_dim_plateau
-from mhasweep_analysis.claims.parts import Claim, Mark, Source, Verdict, fitted, only, rise
+from mhasweep_analysis.claims.memorization import (
+    FIGURE_2,
+    MEMORIZE,
+    PAPER,
+    STRAIGHT,
+    is_of_fixed_samples,
+    key_dim_plateau,
+)
+from mhasweep_analysis.claims.parts import Claim, Mark, Source, Verdict, both, fitted, only, rise
 from mhasweep_analysis.reader import stored, stores
 
 MEMORIZED = 0.99  # mean accuracy from which on more heads can show nothing
@@ -75,7 +82,8 @@ def _variants(dataset: xr.Dataset) -> Verdict:
         return Verdict.absent("no softmax to compare with")
     others = [it for it in dict.fromkeys(names) if it != "softmax"]
     value = {it: dataset[result].values[names == it] for it in (*others, "softmax")}
-    gains = {it: fits.difference(value["softmax"], value[it]) for it in others}
+    scatter = fits.noise(list(value.values()))
+    gains = {it: fits.difference(value["softmax"], value[it], scatter) for it in others}
     best = max(others, key=lambda it: gains[it].value)
     words = ", ".join(f"{it} {value[it].mean():.4g}" for it in ("softmax", *others))
     return Verdict.measuring(
@@ -92,8 +100,8 @@ CLAIMS = (
         _accuracy_linear,
         ("accuracy",),
         {"heads": 3},
-        rows=only(labels="classes"),
-        where="classes as labels",
+        rows=both(only(labels="classes"), is_of_fixed_samples),
+        where="classes as labels and a fixed number of samples",
     ),
     Claim(
         "accuracy_rises_with_context",
@@ -103,8 +111,8 @@ CLAIMS = (
         _accuracy_context,
         ("accuracy",),
         {"context": 2},
-        rows=only(labels="classes"),
-        where="classes as labels",
+        rows=both(only(labels="classes"), is_of_fixed_samples),
+        where="classes as labels and a fixed number of samples",
     ),
     Claim(
         "accuracy_saturates_at_key_dim_n",
@@ -117,8 +125,8 @@ CLAIMS = (
         _accuracy_plateau,
         ("accuracy",),
         {"key_dim": 3},
-        rows=only(labels="classes"),
-        where="classes as labels",
+        rows=both(only(labels="classes"), is_of_fixed_samples),
+        where="classes as labels and a fixed number of samples",
     ),
     Claim(
         "loss_falls_with_heads",
@@ -128,8 +136,8 @@ CLAIMS = (
         _loss_heads,
         ("loss",),
         {"heads": 2},
-        rows=only(labels="regression"),
-        where="numbers as labels",
+        rows=both(only(labels="regression"), is_of_fixed_samples),
+        where="numbers as labels and a fixed number of samples",
     ),
     Claim(
         "loss_falls_with_context",
@@ -139,8 +147,8 @@ CLAIMS = (
         _loss_context,
         ("loss",),
         {"context": 2},
-        rows=only(labels="regression"),
-        where="numbers as labels",
+        rows=both(only(labels="regression"), is_of_fixed_samples),
+        where="numbers as labels and a fixed number of samples",
     ),
     Claim(
         "trained_heads_saturate",

@@ -42,6 +42,7 @@ __all__ = [
     "variants_against_parameters"]
 
 PANELS_MOST = 12
+AT_CAPACITY = ("accuracy", "loss")  # a search leaves those at the capacity that it found, which show no trend
 BODIES = (assumptions, memorization, features)
 FIGURES: dict[str, Kind] = {name: kind for body in BODIES for name, kind in body.FIGURES.items()}
 
@@ -167,6 +168,8 @@ def _is_measured(done: xr.Dataset, result: str) -> bool:
 
 def _fits(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> bool:
     if kind.experiments and dataset.attrs["experiment"] not in kind.experiments:
+        return False
+    if "capacity" in done and kind.result in AT_CAPACITY:
         return False
     if not _is_measured(done, kind.result) or (kind.wide and not _is_measured(done, kind.wide)):
         return False

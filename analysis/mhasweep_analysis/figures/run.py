@@ -49,11 +49,11 @@ def usage(dataset: xr.Dataset) -> Usage:
     begun, breaks = _without_pauses(begun - begun[0], took)
     wall = float(np.max(begun + took))
     edges = np.linspace(0, max(wall, 1e-9), BINS + 1)
-    lanes = np.unique(rank)
-    busy = np.array([_busy(begun[rank == lane], took[rank == lane], edges) for lane in lanes])
     size = int(np.atleast_1d(dataset.attrs.get("mpi_size", 1))[0])
-    launched = 1 if size == 1 else size - 1  # the master hands out and does not work
-    workers = max(lanes.size, int(ranks.max()), 1 if breaks.size else launched)
+    launched = np.arange(1, size) if breaks.size == 0 else []  # rank 0 hands out and does not work, unless it is alone
+    lanes = np.union1d(np.unique(rank), launched).astype(int)
+    busy = np.array([_busy(begun[rank == lane], took[rank == lane], edges) for lane in lanes])
+    workers = max(lanes.size, int(ranks.max()))
     return Usage(lanes, edges, busy, breaks, wall, float(np.sum(took * ranks)), workers)
 
 
@@ -76,7 +76,7 @@ def timeline(dataset: xr.Dataset, axes: Axes) -> Axes:
     for at in used.breaks:
         axes.axvline(at / factor, color="white" if is_dark() else "black", lw=1.4, ls=(0, (3, 2)))
     step = -(-used.ranks.size // TICKS_MOST)
-    axes.set_yticks(np.arange(0, used.ranks.size, step), [f"{it:d}" for it in used.ranks[::step].astype(int)])
+    axes.set_yticks(np.arange(0, used.ranks.size, step), [f"{it:d}" for it in used.ranks[::step]])
     axes.invert_yaxis()
     axes.set_ylabel("MPI rank")
     axes.set_xlabel(f"{unit} since the first point began")
@@ -99,6 +99,8 @@ def _without_pauses(begun: np.ndarray, took: np.ndarray) -> tuple[np.ndarray, np
 
 def _busy(begun: np.ndarray, took: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Share of every bin in which a rank worked; it does one point after the other."""
+    if begun.size == 0:
+        return np.zeros(edges.size - 1)
     ends = np.minimum(begun + took, np.append(begun[1:], np.inf))
     times = np.column_stack([begun, ends]).ravel()
     worked = np.column_stack([np.zeros(begun.size), ends - begun]).ravel().cumsum()

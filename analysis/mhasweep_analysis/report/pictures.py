@@ -20,6 +20,7 @@ from mhasweep_analysis.reader import DONE, ResultError, sweep_axes
 WIDE = (5.0, 4.0)  # inches of a panel on a wide page, of which there is place for two
 SMALL = (3.45, 3.4)  # where there are more
 NARROW = (3.5, 3.6)  # on a phone
+BUG = "an error of this package, please report it"
 
 
 class Shape(NamedTuple):
@@ -85,6 +86,8 @@ def _picture(dataset: xr.Dataset, name: str) -> Picture:
             words = _alternative(dataset, wide, told)
     except ResultError as error:
         return blank._replace(problem=str(error))
+    except Exception as error:  # a fault of one figure must not cost the page; it says so
+        return blank._replace(problem=f"{BUG} ({error!r})")
     return blank._replace(alt=words, shapes=shapes)
 
 

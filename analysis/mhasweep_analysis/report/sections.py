@@ -13,6 +13,7 @@ from mhasweep_analysis.claims import Claim, Mark, Outcome, Verdict
 from mhasweep_analysis.figures import run
 from mhasweep_analysis.reader import DONE, ResultError, sweep_axes
 from mhasweep_analysis.report import words
+from mhasweep_analysis.report.pictures import BUG
 
 FAILED = "failed"
 VALUES_MOST = 12  # of an axis that are all told
@@ -100,8 +101,16 @@ class Judged(NamedTuple):
 def judged(dataset: xr.Dataset) -> list[Judged]:
     """Claims with their verdicts: those that the file can tell first, failures before the rest."""
     order = (Outcome.FAILS, Outcome.HOLDS, Outcome.MEASURED, Outcome.ABSENT)
-    table = sorted(claims.judge(dataset), key=lambda it: order.index(it[1].outcome))
+    table = [(claim, _verdict(claim, dataset)) for claim in claims.of_experiment(str(dataset.attrs["experiment"]))]
+    table.sort(key=lambda it: order.index(it[1].outcome))
     return [_judged(claim, verdict) for claim, verdict in table]
+
+
+def _verdict(claim: Claim, dataset: xr.Dataset) -> Verdict:
+    try:
+        return claim.judge(dataset)
+    except Exception as error:  # a fault of one claim must not cost the page; it says so
+        return Verdict.absent(f"{BUG} ({error!r})")
 
 
 def _judged(claim: Claim, verdict: Verdict, name: str = "", statement: str = "") -> Judged:
