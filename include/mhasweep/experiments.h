@@ -77,11 +77,12 @@ typedef struct mhas_point {
 
 /* What a point is expected to take; estimates may be rough, but never depend on anything but the point. */
 typedef struct mhas_cost {
-  double flops;      /* floating-point operations */
-  double bytes;      /* peak memory */
-  int64_t records;   /* the most entries that its curves can get */
-  int64_t spectrum;  /* the number of its singular values; 0 if it has none */
-  double parameters; /* trainable numbers of its model; 0 if it has none */
+  double flops;         /* floating-point operations */
+  double flops_float32; /* those of them that are done in single precision */
+  double bytes;         /* peak memory */
+  int64_t records;      /* the most entries that its curves can get */
+  int64_t spectrum;     /* the number of its singular values; 0 if it has none */
+  double parameters;    /* trainable numbers of its model; 0 if it has none */
 } mhas_cost;
 
 /* An array of `store: weights | data | z | attention`, doubles in C order. */

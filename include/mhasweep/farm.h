@@ -275,6 +275,8 @@ typedef struct mhas_run_options {
   const char *output_path; /* NULL: the sweep file's name with .h5 */
   const char *const *overrides;
   size_t override_count;
+  const char *const *reuse; /* older result files to take rows from */
+  size_t reuse_count;
   bool resume, retry_failed, quiet;
   bool static_teams;       /* split off at the start, not made for each row that needs one */
   int64_t limit;           /* rows to run at most; < 0: all */
@@ -286,7 +288,7 @@ typedef struct mhas_run_options {
 /* How the program has to end. */
 typedef enum mhas_leave {
   MHAS_LEAVE_TOGETHER, /* by MPI_Finalize */
-  MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost, and MPI_Finalize would wait for them */
+  MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost or HDF5 is stuck, and MPI_Finalize would not end well */
   MHAS_LEAVE_ABORT /* by MPI_Abort: others may wait for ever or hang, or the launcher's daemons on other hosts would */
 } mhas_leave;
 

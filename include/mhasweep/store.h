@@ -6,6 +6,20 @@
  * data is written, into pre-allocated contiguous datasets, by independent writes of disjoint rows. So a process may be
  * killed at any time: the file opens, and every row whose status is done or failed is final (its data was written
  * before its status).
+ *
+ * What is brought to the disk (fsync) when: the whole file and its folder before the first point runs; the statuses
+ * that resuming sets back and the rows that are taken from older files, before anything runs; everything when the file
+ * is closed, by each rank on its machine. In between, rows are handed to the operating system and not synced: with
+ * hundreds of ranks on one file of a cluster's file system that would cost more than it saves. So
+ *
+ *   a process that dies     costs the points that it was running, and what it finished within the last second;
+ *   a machine that crashes  costs also what it had not written back by itself: on Linux the rows that its ranks
+ * finished within about the last 30 s; a power cut             costs the same on all machines whose disks or servers
+ * lose power.
+ *
+ * After the latter two, pages may have reached the disk in any order. The file opens, since its structure was synced,
+ * but a row of those last seconds may say done before its data is there. Where `seconds`, which every ended row has, is
+ * missing, resuming and reusing take the row for pending; a row of which only other pages were lost is not noticed.
  */
 #ifndef MHASWEEP_STORE_H
 #define MHASWEEP_STORE_H
@@ -23,6 +37,7 @@ enum { MHAS_REASON_LENGTH = 256, MHAS_HOSTNAME_LENGTH = 64 };
 /* Facts about this run for the root attributes; strings stay the caller's. */
 typedef struct mhas_provenance {
   const char *version, *git_commit, *mpi_library, *blas_library, *blas_core, *slurm_job_id;
+  const char *reused; /* the older files that the run takes rows from, a line each */
   int mpi_size;
 } mhas_provenance;
 
@@ -38,16 +53,49 @@ mhas_code mhas_store_create(const char *path, mhas_sweep *sweep, const mhas_rows
 
 /*
  * Opens an existing file for going on: checks that it is ours, complete and of the same sweep (else MHAS_USAGE with the
- * keys that differ), sets running (and, with retry_failed, failed) rows back to pending, and returns the status of
+ * keys that differ), sets rows back to pending that are running, ended without data (after a crash of the
+ * machine) or, with retry_failed, failed, and returns the status of
  * every row; the caller frees *status with mhas_free.
  */
 mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t row_count, bool retry_failed,
                             uint8_t **status, mhas_error *error);
 
+/*
+ * Taking from an older file the rows that a sweep has in common with it: those of equal parameters, replicate, seed and
+ * numerics version, with all that this sweep stores, solved by as many ranks as this sweep would use. What a parameter
+ * names, say a file of tokens, is taken to be the same as then. A failed row is not taken.
+ */
+typedef struct mhas_reuse mhas_reuse;
+
+/* Opens the older file and makes an index of its done rows. MHAS_USAGE, in a sentence, if it is no result file, cut
+ * short, or of another experiment. The sweep must outlive *reuse; the caller closes it. */
+mhas_code mhas_reuse_open(const char *path, mhas_sweep *sweep, mhas_reuse **reuse, mhas_error *error);
+void mhas_reuse_close(mhas_reuse *reuse); /* NULL is fine */
+
+/* Why the file is of no use to this sweep, as it would follow a colon; "" if it may be of use. */
+const char *mhas_reuse_refusal(const mhas_reuse *reuse);
+
+/*
+ * Copies into the result file at `path`, made for the same sweep, what the pending rows among `status` have in the
+ * older file: parameters apart, all their variables and arrays. Their status becomes done, in the file (last of all)
+ * and in `status`. Killed on the way, it leaves rows that are as pending as before.
+ */
+typedef struct mhas_reuse_count {
+  int64_t taken;
+  int64_t lacking;    /* equal, but not all that this sweep stores is there */
+  int64_t other_team; /* equal, but solved by another number of ranks (limits.memory_per_rank) */
+} mhas_reuse_count;
+mhas_code mhas_reuse_take(mhas_reuse *reuse, const char *path, const mhas_rows *rows, uint8_t *status,
+                          mhas_reuse_count *count, mhas_error *error);
+
 /* Makes sure that one run at a time writes the file: MHAS_IO if another one does. The lock dies with the process; on a
  * file system that knows no locks there is none. *lock (-1 if there is none) is to be handed to mhas_store_unlock. */
 mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error);
 void mhas_store_unlock(int lock);
+
+/* Does a run hold that lock now? Unknown where the file system knows no locks. Looks only. */
+typedef enum mhas_written { MHAS_NOT_WRITTEN, MHAS_WRITTEN, MHAS_WRITTEN_UNKNOWN } mhas_written;
+mhas_written mhas_store_is_written(const char *path);
 
 /* ---- writing ---- */
 
@@ -75,6 +123,7 @@ mhas_code mhas_store_statuses(mhas_store *store, const int64_t *rows, int64_t co
 typedef struct mhas_outcome {
   mhas_status status; /* done, failed, or pending again (given up) */
   const char *reason; /* of a failure, else "" */
+  double started;     /* seconds since 1970, by the clock of the machine that ran it */
   double seconds;     /* wall time */
   int ranks;          /* that worked on it */
 } mhas_outcome;

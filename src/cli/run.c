@@ -1,6 +1,7 @@
 /* mhasweep run: from the command line into the world of MPI and back. */
 #include <math.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@ enum {
   OPTION_OUTPUT,
   OPTION_RESUME,
   OPTION_RETRY_FAILED,
+  OPTION_REUSE,
   OPTION_SET,
   OPTION_LIMIT,
   OPTION_TIME_LIMIT,
@@ -28,6 +30,10 @@ static const cli_option options[OPTION_COUNT] = {
                        "overwritten"},
     [OPTION_RESUME] = {"resume", 0, NULL, "go on with an existing result file: run what is not done in it"},
     [OPTION_RETRY_FAILED] = {"retry-failed", 0, NULL, "as --resume, and run the failed points again"},
+    [OPTION_REUSE] = {"reuse", 0, "OLD.h5",
+                      "take over from an older result file every point of equal parameters, replicate, seed and "
+                      "numerics version, with its curves and stored arrays, and run only the others: so a sweep grows "
+                      "by values, axes or replicates; may be repeated, the first file that has a point counts"},
     [OPTION_SET] = {"set", 0, "NAME=VALUE",
                     "override a parameter or a setting (seed, replicates, limits.seconds_per_point ...) of the sweep "
                     "file; VALUE is YAML; may be repeated"},
@@ -48,13 +54,36 @@ static const cli_option options[OPTION_COUNT] = {
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no progress on stderr, only warnings and errors"},
 };
 
-static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mhas_error *error) {
-  if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
-    return mhas_fail(error, MHAS_MPI, "MPI_Init failed");
+/* ---- the start: where launchers are told to go on without ranks that died, MPI_Init waits for them for ever ---- */
+
+static const double START_PATIENCE = 5.0; /* times the worker timeout: programs of some ranks may be long in loading */
+
+static void give_up_start(int number) {
+  static const char words[] = "mhasweep: not all ranks have started, and the others do not wait any longer\n";
+  (void)number;
+  if (cli_launcher_rank() <= 1) { /* one could be the one that is missing */
+    (void)!write(STDERR_FILENO, words, sizeof words - 1);
   }
+  _exit(1);
+}
+
+static mhas_code start_mpi(double timeout, mhas_error *error) {
+  const struct sigaction give_up = {.sa_handler = give_up_start};
+  const struct sigaction before = {.sa_handler = SIG_DFL};
+  (void)sigaction(SIGALRM, &give_up, NULL);
+  (void)alarm((unsigned)fmin(ceil(START_PATIENCE * timeout), 1e6));
+  const int code = MPI_Init(NULL, NULL);
+  (void)alarm(0);
+  (void)sigaction(SIGALRM, &before, NULL);
+  return code == MPI_SUCCESS ? MHAS_OK : mhas_fail(error, MHAS_MPI, "MPI_Init failed");
+}
+
+static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mhas_error *error) {
+  MHAS_TRY(start_mpi(run_options->worker_timeout, error));
   mhas_leave leave = MHAS_LEAVE_TOGETHER;
   *status = mhas_run(MPI_COMM_WORLD, run_options, &leave);
   if (leave != MHAS_LEAVE_TOGETHER) {
+    cli_report_status(*status);
     (void)fflush(NULL);
   }
   if (leave == MHAS_LEAVE_ABORT) {
@@ -95,16 +124,26 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
   MHAS_TRY(cli_number(words, OPTION_CHECKPOINT_EVERY, 0.0, &run_options.checkpoint_every, error));
   MHAS_TRY(cli_number(words, OPTION_WORKER_TIMEOUT, 0.0, &run_options.worker_timeout, error));
   MHAS_TRY(cli_teams(words, OPTION_TEAMS, &run_options.static_teams, error));
+  const size_t most = (size_t)words->given_count;
   const char **overrides = NULL;
-  MHAS_TRY(mhas_alloc(&overrides, (size_t)words->given_count, sizeof *overrides, "the command line", error));
+  const char **older = NULL;
+  MHAS_TRY(mhas_alloc(&overrides, most, sizeof *overrides, "the command line", error));
+  const mhas_code allocated = mhas_alloc(&older, most, sizeof *older, "the command line", error);
+  if (allocated != MHAS_OK) {
+    mhas_free(overrides);
+    return allocated;
+  }
   run_options.overrides = overrides;
   run_options.override_count = cli_values(words, OPTION_SET, overrides);
+  run_options.reuse = older;
+  run_options.reuse_count = cli_values(words, OPTION_REUSE, older);
 
   const bool silent = run_options.quiet || cli_launcher_rank() != 0;
   if (mhas_blas_setup(words->argv, silent, error) != MHAS_OK && !silent) {
     (void)fprintf(stderr, "mhasweep: warning: slow BLAS kernels: %s\n", error->text);
   }
   const mhas_code code = run_sweep(&run_options, status, error);
+  mhas_free(older);
   mhas_free(overrides);
   return code;
 }
@@ -129,15 +168,16 @@ const cli_command cli_run = {
         "goes "
         "on from it; such files may be deleted, which costs that state alone.\n\n"
         "Under a launcher that lets the other ranks live when one dies (mpirun --enable-recovery), the points of a "
-        "rank "
-        "that dies, or is silent for --worker-timeout, go to others. That mpirun then returns 0 whatever happened: the "
-        "file knows.",
+        "rank that dies, or is silent for --worker-timeout, go to others. That mpirun then returns 0 whatever "
+        "happened; the exit status is also written to the file that the environment variable MHASWEEP_STATUS_FILE "
+        "names.",
     .options = options,
     .option_count = OPTION_COUNT,
     .examples =
         "  mhasweep run sweep.yaml\n"
         "  mpirun -n 5 mhasweep run sweep.yaml -o results/sweep.h5\n"
         "  srun -n 65 mhasweep run sweep.yaml --resume\n"
+        "  mhasweep run larger.yaml --reuse sweep.h5\n"
         "  mhasweep run sweep.yaml --set seed=7 --set 'heads=[1, 2, 4]' -o seed7.h5\n",
     .statuses =
         "   0  every point is done\n"

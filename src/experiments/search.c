@@ -121,6 +121,7 @@ mhas_cost mhas_experiment_cost(const mhas_experiment *experiment, const mhas_val
   }
   mhas_cost cost = experiment->base->cost(likely);
   cost.flops *= trials;
+  cost.flops_float32 *= trials;
   cost.records = cost.records > trials_most(search) ? cost.records : trials_most(search);
   return cost;
 }

@@ -183,7 +183,7 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
       .seconds_most = mhas_sweep_limits(work->sweep)->seconds_per_point,
   };
   mhas_error reason = {.text = ""};
-  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = team->size};
+  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .started = mhas_epoch(), .ranks = team->size};
   reason.code = mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason);
   switch (reason.code) {
     case MHAS_OK: break;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "farm/allotment.h"
+#include "farm/older.h"
 #include "farm/row_work.h"
 #include "farm/run_words.h"
 #include "farm/talk.h"
@@ -152,7 +153,7 @@ static mhas_code inspect_inputs(sweep_run *run, mhas_error *error) {
   return code;
 }
 
-static mhas_code create_file(sweep_run *run, mhas_error *error) {
+static mhas_code create_file(sweep_run *run, const mhas_older_files *older, mhas_error *error) {
   char mpi_library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MHAS_TRY(mhas_mpi_check(MPI_Get_library_version(mpi_library, &length), "learn the version of MPI", error));
@@ -165,10 +166,31 @@ static mhas_code create_file(sweep_run *run, mhas_error *error) {
       .blas_core = mhas_blas_core(),
       .slurm_job_id = job == NULL ? "" : job,
       .mpi_size = run->size,
+      .reused = older->names.data,
   };
   mhas_plan plan;
   MHAS_TRY(mhas_sweep_plan(run->sweep, true, &plan, error));
   return mhas_store_create(run->path.data, run->sweep, run->rows, &plan, &provenance, error);
+}
+
+/* After this the file is there and locked. *status: of every row; NULL if all are pending. */
+static mhas_code make_or_take_up(sweep_run *run, mhas_older_files *older, uint8_t **status, mhas_error *error) {
+  const char *path = run->path.data;
+  const int64_t count = mhas_rows_count(run->rows);
+  if (mhas_store_exists(path)) {
+    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
+    MHAS_TRY(mhas_store_resume(path, run->sweep, count, run->options->retry_failed, status, error));
+  } else {
+    MHAS_TRY(create_file(run, older, error));
+    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
+  }
+  if (older->count == 0) {
+    return MHAS_OK;
+  }
+  if (*status == NULL) {
+    MHAS_TRY(mhas_alloc(status, (size_t)count, sizeof **status, "the status of all points", error));
+  }
+  return mhas_older_take(older, path, run->rows, *status, run->options->quiet, error);
 }
 
 /* A checkpoint is of use as long as its point is open; in a new file none is. */
@@ -185,23 +207,25 @@ static bool is_open(void *context, int64_t row) {
 /* Rank 0: after this the file is there, locked, and the list of rows is made. */
 static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
   const mhas_run_options *options = run->options;
-  const char *path = run->path.data;
   uint8_t *status = NULL;
-  if (mhas_store_exists(path) && !options->resume) {
-    return refuse_existing(path, error);
+  if (mhas_store_exists(run->path.data) && !options->resume) {
+    return refuse_existing(run->path.data, error);
   }
-  MHAS_TRY(inspect_inputs(run, error));
-  if (mhas_store_exists(path)) {
-    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
-    MHAS_TRY(mhas_store_resume(path, run->sweep, mhas_rows_count(run->rows), options->retry_failed, &status, error));
-  } else {
-    MHAS_TRY(create_file(run, error));
-    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
+  mhas_older_files older;
+  mhas_code code = mhas_older_open(options->reuse, options->reuse_count, run->path.data, run->sweep, &older, error);
+  if (code == MHAS_OK) {
+    code = inspect_inputs(run, error);
   }
-  open_rows open = {status, mhas_rows_count(run->rows)};
-  mhas_checkpoint_tidy(path, is_open, &open);
-  const int workers = run->size == 1 ? 1 : run->size - 1;
-  const mhas_code code = mhas_workload_list(run->sweep, run->rows, status, options->limit, workers, &run->todo, error);
+  if (code == MHAS_OK) {
+    code = make_or_take_up(run, &older, &status, error);
+  }
+  mhas_older_close(&older);
+  if (code == MHAS_OK) {
+    open_rows open = {status, mhas_rows_count(run->rows)};
+    mhas_checkpoint_tidy(run->path.data, is_open, &open);
+    const int workers = run->size == 1 ? 1 : run->size - 1;
+    code = mhas_workload_list(run->sweep, run->rows, status, options->limit, workers, &run->todo, error);
+  }
   mhas_free(status);
   return code;
 }
@@ -371,6 +395,9 @@ static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *e
   mhas_error closing;
   const mhas_code closed = agree(run->comm, mhas_store_close(run->store, &closing), &closing);
   run->store = NULL;
+  if (closed != MHAS_OK) {
+    *run->leave = MHAS_LEAVE_ALONE; /* HDF5 could not bring the file to the disk, and would crash when MPI ends */
+  }
   if (code == MHAS_OK && closed != MHAS_OK) {
     *error = closing;
     code = closed;

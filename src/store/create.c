@@ -8,10 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "store/arrays.h"
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/layout.h"
 #include "store/parameters.h"
@@ -31,12 +30,12 @@ typedef struct creation {
 /* Large datasets start on a page of their own, small ones stay close together. */
 enum { ALIGN_FROM = 1 << 16, ALIGN_TO = 4096 };
 
-static hid_t create_file(const char *name) {
+static hid_t create_file(const char *name, int *failure) {
   const hid_t creation_properties = H5Pcreate(H5P_FILE_CREATE);
   const hid_t access = store_serial_access();
   hid_t file = H5I_INVALID_HID;
   /* netCDF tells the order of dimensions and variables from the order of creation. */
-  if (creation_properties >= 0 && access >= 0 &&
+  if (creation_properties >= 0 && access >= 0 && store_driver_use(access, failure) &&
       H5Pset_link_creation_order(creation_properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED) >= 0 &&
       H5Pset_alignment(access, ALIGN_FROM, ALIGN_TO) >= 0) {
     file = H5Fcreate(name, H5F_ACC_TRUNC, creation_properties, access);
@@ -59,7 +58,8 @@ static bool set_fill(hid_t properties, const store_column *column) {
              : H5Pset_fill_value(properties, H5T_NATIVE_INT64, &integer) >= 0;
 }
 
-static bool write_words(hid_t dataset, const char *const *words) {
+/* *no_memory: that is why it failed. */
+static bool write_words(hid_t dataset, const char *const *words, bool *no_memory) {
   int8_t values[INT8_MAX];
   size_t count = 0;
   mhas_text meanings = {0};
@@ -70,16 +70,17 @@ static bool write_words(hid_t dataset, const char *const *words) {
   const bool written = !meanings.failed &&
                        store_write_numbers(dataset, "flag_values", H5T_STD_I8LE, H5T_NATIVE_INT8, count, values) &&
                        store_write_text(dataset, "flag_meanings", mhas_text_string(&meanings));
+  *no_memory = meanings.failed;
   mhas_text_free(&meanings);
   return written;
 }
 
-static bool write_attributes(hid_t dataset, const store_column *column) {
+static bool write_attributes(hid_t dataset, const store_column *column, bool *no_memory) {
   const int8_t is_axis = column->is_axis ? 1 : 0;
   const bool is_parameter = strcmp(column->role, STORE_ROLE_PARAMETER) == 0;
   return store_write_text(dataset, "units", column->unit) && store_write_text(dataset, "long_name", column->meaning) &&
          store_write_text(dataset, "role", column->role) &&
-         (column->words == NULL || write_words(dataset, column->words)) &&
+         (column->words == NULL || write_words(dataset, column->words, no_memory)) &&
          (!is_parameter || store_write_numbers(dataset, "is_axis", H5T_STD_I8LE, H5T_NATIVE_INT8, 1, &is_axis)) &&
          /* Parameters are seldom missing: they get a _FillValue only then, and stay integers in xarray. */
          (!column->starts_missing || is_parameter || store_write_fill_value(dataset, column->kind));
@@ -99,9 +100,12 @@ static mhas_code create_column(const creation *c, const store_column *column, mh
     dataset = H5Dcreate2(c->file, column->name, type, space, H5P_DEFAULT, properties, H5P_DEFAULT);
   }
   mhas_code code = MHAS_OK;
-  if (dataset < 0 || !write_attributes(dataset, column) || H5DSattach_scale(dataset, c->point_scale, 0) < 0 ||
+  bool no_memory = false;
+  if (dataset < 0 || !write_attributes(dataset, column, &no_memory) ||
+      H5DSattach_scale(dataset, c->point_scale, 0) < 0 ||
       (column->dimension != NULL && H5DSattach_scale(dataset, scale_of(c, column->dimension), 1) < 0)) {
-    code = store_hdf5_error(error, c->path, "the variable %s cannot be created", column->name);
+    code = no_memory ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the words of %s", column->name)
+                     : store_hdf5_error(error, c->path, "the variable %s cannot be created", column->name);
   }
   store_release(dataset);
   store_release(properties);
@@ -193,6 +197,7 @@ static mhas_code write_root(const creation *c, const mhas_provenance *provenance
       {"blas_core", provenance->blas_core},
       {"hdf5_version", hdf5_version},
       {"slurm_job_id", provenance->slurm_job_id},
+      {"reused_files", provenance->reused},
   };
   bool written = true;
   for (size_t i = 0; i < sizeof texts / sizeof *texts && written; i++) {
@@ -209,39 +214,31 @@ static mhas_code write_root(const creation *c, const mhas_provenance *provenance
 
 /* ---- the whole ---- */
 
-static mhas_code fill_file(creation *c, const mhas_provenance *provenance, mhas_error *error) {
+/* Once a write has failed there is no use in going on; who closes the file will say so. */
+static mhas_code fill_file(creation *c, const mhas_provenance *provenance, const int *failure, mhas_error *error) {
   MHAS_TRY(write_root(c, provenance, error));
   MHAS_TRY(create_scales(c, error));
-  for (int i = 0; i < c->layout.count; i++) {
+  for (int i = 0; i < c->layout.count && *failure == 0; i++) {
     MHAS_TRY(create_column(c, &c->layout.columns[i], error));
+  }
+  if (*failure != 0) {
+    return MHAS_OK;
   }
   MHAS_TRY(store_write_parameters(c->file, c->path, &c->layout, c->sweep, c->rows, error));
   return store_create_arrays(c->file, c->path, c->sweep, c->rows, error);
 }
 
-/* After a failure HDF5 still has bytes to write, and would crash at exit if it could not: they go into memory. (Once a
- * flush of its metadata has failed, nothing helps; that is one more reason to reserve the space beforehand.) */
-static void divert_writes(hid_t file) {
-  void *handle = NULL;
-  const int memory = memfd_create("mhasweep", MFD_CLOEXEC);
-  if (memory >= 0 && H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) >= 0) {
-    (void)dup2(memory, *(const int *)handle);
-  }
-  if (memory >= 0) {
-    (void)close(memory);
-  }
-}
-
 static mhas_code create_in_place(creation *c, store_place *place, double bytes, const mhas_provenance *provenance,
                                  mhas_error *error) {
-  c->file = create_file(place->temporary);
+  int failure = 0;
+  c->file = create_file(place->temporary, &failure);
   if (c->file < 0) {
     return store_hdf5_error(error, c->path, "cannot be created");
   }
   /* After HDF5 has truncated the file, or it would give the space back. */
   mhas_code code = store_place_reserve(place, bytes, error);
   if (code == MHAS_OK) {
-    code = fill_file(c, provenance, error);
+    code = fill_file(c, provenance, &failure, error);
   }
   store_release(c->k_scale);
   store_release(c->record_scale);
@@ -249,12 +246,7 @@ static mhas_code create_in_place(creation *c, store_place *place, double bytes, 
   if (code == MHAS_OK && H5Fflush(c->file, H5F_SCOPE_LOCAL) < 0) {
     code = store_hdf5_error(error, c->path, "cannot be written");
   }
-  if (code != MHAS_OK) {
-    divert_writes(c->file);
-  }
-  if (H5Fclose(c->file) < 0 && code == MHAS_OK) {
-    code = store_hdf5_error(error, c->path, "cannot be written");
-  }
+  code = store_driver_close(c->file, c->path, &failure, code, error);
   return code == MHAS_OK ? store_place_commit(place, error) : code;
 }
 

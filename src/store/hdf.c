@@ -149,6 +149,7 @@ static bool append_string(hid_t attribute, hid_t type, mhas_text *text) {
   char *string = NULL;
   const size_t size = H5Tget_size(type);
   if (mhas_alloc(&string, size + 1, 1, "an attribute", NULL) != MHAS_OK) {
+    text->failed = true;
     return false;
   }
   const bool read = H5Aread(attribute, type, string) >= 0;

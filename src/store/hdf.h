@@ -26,7 +26,8 @@ bool store_write_text(hid_t object, const char *name, const char *text);
 bool store_write_numbers(hid_t object, const char *name, hid_t file_type, hid_t memory_type, size_t count,
                          const void *numbers);
 
-/* Appends the attribute, an integer in decimal; false if it is not there or of another kind. */
+/* Appends the attribute, an integer in decimal; false if it is not there or of another kind, or if memory runs out,
+ * which text->failed tells. */
 bool store_read_text(hid_t object, const char *name, mhas_text *text);
 bool store_read_integer(hid_t object, const char *name, int64_t *number);
 bool store_read_real(hid_t object, const char *name, double *number);

@@ -22,6 +22,7 @@ enum { STORE_SCHEMA = 1 };
 
 #define STORE_REPLICATE "replicate"
 #define STORE_STATUS "status"
+#define STORE_SECONDS "seconds"
 #define STORE_CURVE_PREFIX "curve_"
 #define STORE_ARRAYS "stored" /* the group of the stored arrays */
 
@@ -57,8 +58,10 @@ typedef enum store_run_column {
   STORE_RUN_STATUS,
   STORE_RUN_ERROR,
   STORE_RUN_ATTEMPTS,
+  STORE_RUN_STARTED,
   STORE_RUN_SECONDS,
   STORE_RUN_RANKS,
+  STORE_RUN_FIRST_RANK,
   STORE_RUN_FLOPS,
   STORE_RUN_HOSTNAME,
   STORE_RUN_COUNT

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/layout.h"
 
@@ -48,21 +49,18 @@ static mhas_code check_is_ours(hid_t file, const char *path, mhas_error *error) 
   return MHAS_OK;
 }
 
-mhas_code store_open_serial(const char *path, bool writable, hid_t *file, mhas_error *error) {
-  *file = H5I_INVALID_HID;
-  store_quiet();
-  MHAS_TRY(check_is_hdf5(path, error));
-  if (writable && access(path, W_OK) != 0) {
-    return mhas_fail(error, MHAS_IO, "%s: cannot be written to: %s", path, strerror(errno));
+static mhas_code open_file(const char *path, int *failure, hid_t *file, mhas_error *error) {
+  const hid_t access = store_serial_access();
+  hid_t opened = H5I_INVALID_HID;
+  if (access >= 0 && (failure == NULL || store_driver_use(access, failure))) {
+    opened = H5Fopen(path, failure == NULL ? H5F_ACC_RDONLY : H5F_ACC_RDWR, access);
   }
-  const hid_t serial = store_serial_access();
-  const hid_t opened = serial < 0 ? H5I_INVALID_HID : H5Fopen(path, writable ? H5F_ACC_RDWR : H5F_ACC_RDONLY, serial);
   if (opened < 0) {
     const mhas_code code = store_hdf5_error(error, path, "is cut short or damaged");
-    store_release(serial);
+    store_release(access);
     return code;
   }
-  store_release(serial);
+  store_release(access);
   const mhas_code code = check_is_ours(opened, path, error);
   if (code != MHAS_OK) {
     (void)H5Fclose(opened); /* nothing was written */
@@ -70,6 +68,23 @@ mhas_code store_open_serial(const char *path, bool writable, hid_t *file, mhas_e
   }
   *file = opened;
   return MHAS_OK;
+}
+
+mhas_code store_open_serial(const char *path, hid_t *file, mhas_error *error) {
+  *file = H5I_INVALID_HID;
+  store_quiet();
+  MHAS_TRY(check_is_hdf5(path, error));
+  return open_file(path, NULL, file, error);
+}
+
+mhas_code store_open_writable(const char *path, hid_t *file, int *failure, mhas_error *error) {
+  *file = H5I_INVALID_HID;
+  store_quiet();
+  MHAS_TRY(check_is_hdf5(path, error));
+  if (access(path, W_OK) != 0) {
+    return mhas_fail(error, MHAS_IO, "%s: cannot be written to: %s", path, strerror(errno));
+  }
+  return open_file(path, failure, file, error);
 }
 
 mhas_code store_open_dataset(hid_t file, const char *path, const char *name, store_dataset *dataset,
@@ -101,5 +116,21 @@ mhas_code store_read_points(hid_t file, const char *path, int64_t *points, mhas_
     return mhas_fail(error, MHAS_IO, "%s: the variable %s has an unexpected shape", path, STORE_STATUS);
   }
   *points = (int64_t)status.shape[0];
+  return MHAS_OK;
+}
+
+mhas_code store_read_length(hid_t file, const char *path, const char *scale, int64_t *length, mhas_error *error) {
+  *length = 0;
+  const htri_t there = H5Lexists(file, scale, H5P_DEFAULT);
+  if (there < 0) {
+    return store_hdf5_error(error, path, "the dimension %s cannot be looked for", scale);
+  }
+  if (there == 0) {
+    return MHAS_OK;
+  }
+  store_dataset dataset;
+  MHAS_TRY(store_open_dataset(file, path, scale, &dataset, error));
+  store_release(dataset.id);
+  *length = dataset.rank == 1 ? (int64_t)dataset.shape[0] : 0;
   return MHAS_OK;
 }

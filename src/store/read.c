@@ -26,8 +26,7 @@ typedef struct curve {
 } curve;
 
 typedef struct attribute {
-  char *name;
-  mhas_text text;
+  mhas_text name, text;
 } attribute;
 
 struct mhas_reader {
@@ -38,7 +37,7 @@ struct mhas_reader {
   int variable_count;
   curve *curves;
   int curve_count;
-  attribute *attributes; /* those asked for so far */
+  attribute *attributes; /* of the file as a whole */
   int attribute_count;
 };
 
@@ -57,6 +56,10 @@ static void *grow(void *array_pointer, int *count, size_t size) {
 }
 
 /* ---- variables ---- */
+
+static mhas_code out_of_memory(mhas_error *error) {
+  return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the list of variables");
+}
 
 /* "pending running done" to words; the blanks of `meanings` become ends. */
 static bool split_words(variable *v) {
@@ -97,14 +100,15 @@ static void free_variable(variable *v) {
   free(v->words);
 }
 
-/* Takes over the dataset. False if memory runs out or its type is none of ours. */
-static bool take_variable(variable *v, hid_t dataset, const char *name, const char *role) {
+/* Takes over the dataset. */
+static mhas_code take_variable(const char *path, variable *v, hid_t dataset, const char *name, const char *role,
+                               mhas_error *error) {
   v->dataset = dataset;
   mhas_text_append(&v->name, "%s", name);
   (void)store_read_text(dataset, "units", &v->unit);
   (void)store_read_text(dataset, "long_name", &v->meaning);
   if (store_read_text(dataset, "flag_meanings", &v->meanings) && !split_words(v)) {
-    return false;
+    return out_of_memory(error);
   }
   int64_t is_axis = 0;
   v->shown.is_axis = store_read_integer(dataset, "is_axis", &is_axis) && is_axis != 0;
@@ -115,7 +119,13 @@ static bool take_variable(variable *v, hid_t dataset, const char *name, const ch
   v->shown.name = mhas_text_string(&v->name);
   v->shown.unit = mhas_text_string(&v->unit);
   v->shown.meaning = mhas_text_string(&v->meaning);
-  return !v->name.failed && !v->unit.failed && !v->meaning.failed && !v->meanings.failed && take_type(v);
+  if (v->name.failed || v->unit.failed || v->meaning.failed || v->meanings.failed) {
+    return out_of_memory(error);
+  }
+  if (!take_type(v)) {
+    return mhas_fail(error, MHAS_IO, "%s: the variable %s is of a kind that cannot be shown", path, name);
+  }
+  return MHAS_OK;
 }
 
 /* ---- opening ---- */
@@ -126,10 +136,6 @@ typedef struct scan {
   mhas_code code;
 } scan;
 
-static mhas_code out_of_memory(mhas_error *error) {
-  return mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the list of variables");
-}
-
 static mhas_code add_variable(mhas_reader *reader, const char *name, const char *role, store_dataset dataset,
                               mhas_error *error) {
   variable *added = grow(&reader->variables, &reader->variable_count, sizeof *added);
@@ -137,10 +143,7 @@ static mhas_code add_variable(mhas_reader *reader, const char *name, const char 
     store_release(dataset.id);
     return out_of_memory(error);
   }
-  if (!take_variable(added, dataset.id, name, role)) {
-    return mhas_fail(error, MHAS_IO, "%s: the variable %s is of a kind that cannot be shown", reader->path, name);
-  }
-  return MHAS_OK;
+  return take_variable(reader->path, added, dataset.id, name, role, error);
 }
 
 static mhas_code add_curve(mhas_reader *reader, const char *name, store_dataset dataset, mhas_error *error) {
@@ -171,7 +174,10 @@ static mhas_code add_object(mhas_reader *reader, const char *name, mhas_error *e
   const bool ours =
       store_read_text(dataset.id, "role", &role) && dataset.rank >= 1 && dataset.shape[0] == (hsize_t)reader->points;
   mhas_code code = MHAS_OK;
-  if (ours && dataset.rank == 1) {
+  if (role.failed) {
+    store_release(dataset.id);
+    code = out_of_memory(error);
+  } else if (ours && dataset.rank == 1) {
     code = add_variable(reader, name, mhas_text_string(&role), dataset, error);
   } else if (ours && strcmp(mhas_text_string(&role), STORE_ROLE_CURVE) == 0 &&
              (reader->curve_count == 0 || (hsize_t)reader->records == dataset.shape[1])) {
@@ -203,6 +209,28 @@ static mhas_code scan_file(mhas_reader *reader, mhas_error *error) {
   return status < 0 ? store_hdf5_error(error, reader->path, "the list of variables cannot be read") : s.code;
 }
 
+static herr_t visit_attribute(hid_t file, const char *name, const H5A_info_t *facts, void *context) {
+  (void)facts;
+  scan *s = context;
+  attribute *added = grow(&s->reader->attributes, &s->reader->attribute_count, sizeof *added);
+  if (added != NULL) {
+    mhas_text_append(&added->name, "%s", name);
+    (void)store_read_text(file, name, &added->text); /* what is no text stays empty */
+  }
+  if (added == NULL || added->name.failed || added->text.failed) {
+    s->code = out_of_memory(s->error);
+    return 1;
+  }
+  return 0;
+}
+
+static mhas_code scan_attributes(mhas_reader *reader, mhas_error *error) {
+  scan s = {.reader = reader, .error = error, .code = MHAS_OK};
+  hsize_t place = 0;
+  const herr_t status = H5Aiterate2(reader->file, H5_INDEX_NAME, H5_ITER_NATIVE, &place, visit_attribute, &s);
+  return status < 0 ? store_hdf5_error(error, reader->path, "the attributes of the file cannot be read") : s.code;
+}
+
 mhas_code mhas_reader_open(const char *path, mhas_reader **reader, mhas_error *error) {
   *reader = NULL;
   mhas_reader *opened = NULL;
@@ -211,7 +239,10 @@ mhas_code mhas_reader_open(const char *path, mhas_reader **reader, mhas_error *e
   mhas_code code = mhas_alloc(&opened->path, strlen(path) + 1, 1, "a file name", error);
   if (code == MHAS_OK) {
     memcpy(opened->path, path, strlen(path));
-    code = store_open_serial(path, false, &opened->file, error);
+    code = store_open_serial(path, &opened->file, error);
+  }
+  if (code == MHAS_OK) {
+    code = scan_attributes(opened, error);
   }
   if (code == MHAS_OK) {
     code = scan_file(opened, error);
@@ -236,7 +267,7 @@ void mhas_reader_close(mhas_reader *reader) {
     mhas_text_free(&reader->curves[i].name);
   }
   for (int i = 0; i < reader->attribute_count; i++) {
-    mhas_free(reader->attributes[i].name);
+    mhas_text_free(&reader->attributes[i].name);
     mhas_text_free(&reader->attributes[i].text);
   }
   free(reader->variables);
@@ -270,23 +301,11 @@ int mhas_reader_find(const mhas_reader *reader, const char *name) {
 
 const char *mhas_reader_attribute(mhas_reader *reader, const char *name) {
   for (int i = 0; i < reader->attribute_count; i++) {
-    if (strcmp(reader->attributes[i].name, name) == 0) {
+    if (strcmp(mhas_text_string(&reader->attributes[i].name), name) == 0) {
       return mhas_text_string(&reader->attributes[i].text);
     }
   }
-  char *copy = NULL;
-  if (mhas_alloc(&copy, strlen(name) + 1, 1, "a name", NULL) != MHAS_OK) {
-    return "";
-  }
-  memcpy(copy, name, strlen(name));
-  attribute *added = grow(&reader->attributes, &reader->attribute_count, sizeof *added);
-  if (added == NULL) {
-    mhas_free(copy);
-    return "";
-  }
-  added->name = copy;
-  (void)store_read_text(reader->file, name, &added->text);
-  return mhas_text_string(&added->text);
+  return "";
 }
 
 /* ---- values ---- */

@@ -1,50 +1,17 @@
 /* Opening an existing file for going on: is it the same sweep, and what is left to do? */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/layout.h"
+#include "store/lines.h"
 #include "store/open.h"
 
 /* ---- is it the same sweep? ---- */
 
-/* A "key = value" line of a sweep's canonical text. */
-typedef struct line {
-  const char *key, *value;
-  size_t key_length, value_length;
-} line;
-
-/* Takes the next line off *text; false at the end. */
-static bool next_line(const char **text, line *out) {
-  while (**text == '\n') {
-    (*text)++;
-  }
-  if (**text == '\0') {
-    return false;
-  }
-  const char *start = *text;
-  const size_t length = strcspn(start, "\n");
-  const char *equals = memmem(start, length, " = ", 3);
-  *text = start + length;
-  *out = (line){.key = start, .key_length = length, .value = start + length};
-  if (equals != NULL) {
-    out->key_length = (size_t)(equals - start);
-    out->value = equals + 3;
-    out->value_length = length - out->key_length - 3;
-  }
-  return true;
-}
-
-static bool find_key(const char *text, const line *wanted, line *out) {
-  while (next_line(&text, out)) {
-    if (out->key_length == wanted->key_length && memcmp(out->key, wanted->key, wanted->key_length) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-static void append_value(mhas_text *text, const line *shown) {
+static void append_value(mhas_text *text, const store_line *shown) {
   enum { VALUE_MOST = 60 };
   if (shown == NULL) {
     mhas_text_append(text, "not set");
@@ -62,8 +29,8 @@ typedef struct differences {
   int count;
 } differences;
 
-static void add_difference(differences *found, const line *theirs, const line *ours) {
-  const line *named = theirs != NULL ? theirs : ours;
+static void add_difference(differences *found, const store_line *theirs, const store_line *ours) {
+  const store_line *named = theirs != NULL ? theirs : ours;
   if (found->count++ < DIFFERENCES_MOST) {
     mhas_text_append(&found->text, "%s%.*s (", found->count == 1 ? "" : "; ",
                      (int)store_utf8_cut(named->key, named->key_length < 40 ? named->key_length : 40), named->key);
@@ -74,25 +41,25 @@ static void add_difference(differences *found, const line *theirs, const line *o
   }
 }
 
-static bool is_experiment(const line *candidate) {
+static bool is_experiment(const store_line *candidate) {
   static const char key[] = STORE_ATTRIBUTE_EXPERIMENT;
   return candidate->key_length == sizeof key - 1 && memcmp(candidate->key, key, sizeof key - 1) == 0;
 }
 
 static void compare(const char *theirs, const char *ours, differences *found) {
-  line one;
-  line other;
-  for (const char *rest = theirs; next_line(&rest, &one);) {
-    const bool there = find_key(ours, &one, &other);
-    if (!there || one.value_length != other.value_length || memcmp(one.value, other.value, one.value_length) != 0) {
+  store_line one;
+  store_line other;
+  for (const char *rest = theirs; store_next_line(&rest, &one);) {
+    const bool there = store_find_line(ours, &one, &other);
+    if (!there || !store_same_value(&one, &other)) {
       add_difference(found, &one, there ? &other : NULL);
       if (is_experiment(&one)) { /* everything else differs too, and says nothing */
         return;
       }
     }
   }
-  for (const char *rest = ours; next_line(&rest, &one);) {
-    if (!find_key(theirs, &one, &other)) {
+  for (const char *rest = ours; store_next_line(&rest, &one);) {
+    if (!store_find_line(theirs, &one, &other)) {
       add_difference(found, NULL, &one);
     }
   }
@@ -103,8 +70,11 @@ static mhas_code check_same_sweep(hid_t file, const char *path, const mhas_sweep
   mhas_text canonical = {0};
   differences found = {0};
   mhas_code code = MHAS_OK;
-  if (!store_read_text(file, STORE_ATTRIBUTE_HASH, &hash) ||
-      !store_read_text(file, STORE_ATTRIBUTE_CANONICAL, &canonical)) {
+  const bool read = store_read_text(file, STORE_ATTRIBUTE_HASH, &hash) &&
+                    store_read_text(file, STORE_ATTRIBUTE_CANONICAL, &canonical);
+  if (hash.failed || canonical.failed) {
+    code = mhas_fail(error, MHAS_NO_MEMORY, "out of memory: the sweep of %s", path);
+  } else if (!read) {
     code = mhas_fail(error, MHAS_IO, "%s: is damaged: it does not say of which sweep it is", path);
   } else if (strcmp(mhas_text_string(&hash), mhas_sweep_hash(sweep)) != 0) {
     compare(mhas_text_string(&canonical), mhas_sweep_canonical(sweep), &found);
@@ -125,10 +95,12 @@ static mhas_code check_same_sweep(hid_t file, const char *path, const mhas_sweep
 static mhas_code check_resumable(hid_t file, const char *path, const mhas_sweep *sweep, int64_t row_count,
                                  mhas_error *error) {
   int64_t schema = 0;
-  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema > STORE_SCHEMA) {
+  if (!store_read_integer(file, STORE_ATTRIBUTE_SCHEMA, &schema) || schema != STORE_SCHEMA) {
     return mhas_fail(error, MHAS_USAGE,
-                     "%s: was written by a newer mhasweep (layout %" PRId64 ", this one knows %d): resume it with that",
-                     path, schema, STORE_SCHEMA);
+                     "%s: was written by %s mhasweep (layout %" PRId64
+                     ", this one writes %d): resume it with that, or "
+                     "take its points into a new file with --reuse",
+                     path, schema > STORE_SCHEMA ? "a newer" : "an older", schema, STORE_SCHEMA);
   }
   MHAS_TRY(check_same_sweep(file, path, sweep, error));
   int64_t points = 0;
@@ -143,34 +115,56 @@ static mhas_code check_resumable(hid_t file, const char *path, const mhas_sweep 
 
 /* ---- what is left to do? ---- */
 
-/* Counts the rows that it sets back; MHAS_IO if a status is none. */
-static mhas_code set_back(const char *path, uint8_t *status, int64_t count, bool retry_failed, int64_t *changed,
-                          mhas_error *error) {
-  *changed = 0;
-  for (int64_t i = 0; i < count; i++) {
+static mhas_code read_column(hid_t file, const char *path, const char *name, hid_t type, int64_t count, void *out,
+                             mhas_error *error) {
+  store_dataset dataset;
+  MHAS_TRY(store_open_dataset(file, path, name, &dataset, error));
+  mhas_code code = MHAS_OK;
+  if (dataset.rank != 1 || dataset.shape[0] != (hsize_t)count ||
+      H5Dread(dataset.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0) {
+    code = store_hdf5_error(error, path, "the variable %s cannot be read", name);
+  }
+  store_release(dataset.id);
+  return code;
+}
+
+mhas_code store_read_status(hid_t file, const char *path, int64_t count, uint8_t *status, mhas_error *error) {
+  double *seconds = NULL;
+  MHAS_TRY(read_column(file, path, STORE_STATUS, H5T_NATIVE_UINT8, count, status, error));
+  MHAS_TRY(mhas_alloc(&seconds, (size_t)count, sizeof *seconds, "the times of all points", error));
+  mhas_code code = read_column(file, path, STORE_SECONDS, H5T_NATIVE_DOUBLE, count, seconds, error);
+  for (int64_t i = 0; i < count && code == MHAS_OK; i++) {
     if (status[i] > MHAS_FAILED) {
-      return mhas_fail(error, MHAS_IO, "%s: is damaged: point %" PRId64 " has the status %d", path, i, status[i]);
-    }
-    if (status[i] == MHAS_RUNNING || (status[i] == MHAS_FAILED && retry_failed)) {
-      status[i] = MHAS_PENDING;
-      ++*changed;
+      code = mhas_fail(error, MHAS_IO, "%s: is damaged: point %" PRId64 " has the status %d", path, i, status[i]);
+    } else if (isnan(seconds[i]) && status[i] != MHAS_PENDING) {
+      status[i] = MHAS_RUNNING; /* what it says of its end reached the disk, its data did not */
     }
   }
-  return MHAS_OK;
+  mhas_free(seconds);
+  return code;
+}
+
+/* Counts the rows that it sets back. */
+static int64_t set_back(uint8_t *status, int64_t count, bool retry_failed) {
+  int64_t changed = 0;
+  for (int64_t i = 0; i < count; i++) {
+    if (status[i] == MHAS_RUNNING || (status[i] == MHAS_FAILED && retry_failed)) {
+      status[i] = MHAS_PENDING;
+      changed++;
+    }
+  }
+  return changed;
 }
 
 static mhas_code update_status(hid_t file, const char *path, int64_t count, bool retry_failed, uint8_t *status,
                                mhas_error *error) {
-  const hid_t dataset = H5Dopen2(file, STORE_STATUS, H5P_DEFAULT);
-  if (dataset < 0 || H5Dread(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
-    const mhas_code code = store_hdf5_error(error, path, "the status of the points cannot be read");
-    store_release(dataset);
-    return code;
+  MHAS_TRY(store_read_status(file, path, count, status, error));
+  if (set_back(status, count, retry_failed) == 0) {
+    return MHAS_OK;
   }
-  int64_t changed = 0;
-  mhas_code code = set_back(path, status, count, retry_failed, &changed, error);
-  if (code == MHAS_OK && changed > 0 &&
-      H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
+  const hid_t dataset = H5Dopen2(file, STORE_STATUS, H5P_DEFAULT);
+  mhas_code code = MHAS_OK;
+  if (dataset < 0 || H5Dwrite(dataset, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, status) < 0) {
     code = store_hdf5_error(error, path, "the status of the points cannot be written");
   }
   store_release(dataset);
@@ -181,7 +175,8 @@ mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t r
                             uint8_t **status, mhas_error *error) {
   *status = NULL;
   hid_t file = H5I_INVALID_HID;
-  MHAS_TRY(store_open_serial(path, true, &file, error));
+  int failure = 0;
+  MHAS_TRY(store_open_writable(path, &file, &failure, error));
   uint8_t *found = NULL;
   mhas_code code = check_resumable(file, path, sweep, row_count, error);
   if (code == MHAS_OK) {
@@ -190,9 +185,7 @@ mhas_code mhas_store_resume(const char *path, const mhas_sweep *sweep, int64_t r
   if (code == MHAS_OK) {
     code = update_status(file, path, row_count, retry_failed, found, error);
   }
-  if (H5Fclose(file) < 0 && code == MHAS_OK) {
-    code = store_hdf5_error(error, path, "cannot be written");
-  }
+  code = store_driver_close(file, path, &failure, code, error);
   if (code == MHAS_OK) {
     code = store_sync(path, error);
   }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store/driver.h"
 #include "store/hdf.h"
 #include "store/open.h"
 
@@ -83,30 +84,13 @@ static mhas_code create_buffers(mhas_store *store, mhas_error *error) {
   return MHAS_OK;
 }
 
-/* The lengths of the second dimensions as the file has them; 0 for those that it does not have. */
-static mhas_code read_length(const mhas_store *store, const char *scale, int64_t *length, mhas_error *error) {
-  *length = 0;
-  const htri_t there = H5Lexists(store->file, scale, H5P_DEFAULT);
-  if (there < 0) {
-    return store_hdf5_error(error, store->path, "the dimension %s cannot be looked for", scale);
-  }
-  if (there == 0) {
-    return MHAS_OK;
-  }
-  store_dataset dataset;
-  MHAS_TRY(store_open_dataset(store->file, store->path, scale, &dataset, error));
-  store_release(dataset.id);
-  *length = dataset.rank == 1 ? (int64_t)dataset.shape[0] : 0;
-  return MHAS_OK;
-}
-
 /* Everything but opening the file itself; not collective. */
 static mhas_code prepare(mhas_store *store, const mhas_sweep *sweep, mhas_error *error) {
   int64_t records = 0;
   int64_t singular_values = 0;
   MHAS_TRY(store_read_points(store->file, store->path, &store->points, error));
-  MHAS_TRY(read_length(store, STORE_RECORD, &records, error));
-  MHAS_TRY(read_length(store, STORE_K, &singular_values, error));
+  MHAS_TRY(store_read_length(store->file, store->path, STORE_RECORD, &records, error));
+  MHAS_TRY(store_read_length(store->file, store->path, STORE_K, &singular_values, error));
   MHAS_TRY(store_layout_create(sweep, records, singular_values, &store->layout, error));
   const size_t count = (size_t)store->layout.count;
   MHAS_TRY(mhas_alloc(&store->datasets, count, sizeof *store->datasets, "a list of variables", error));
@@ -168,6 +152,7 @@ static mhas_code create_store(const char *path, MPI_Comm comm, const mhas_sweep 
   created->comm = comm;
   created->experiment = mhas_sweep_experiment(sweep);
   created->file = H5I_INVALID_HID;
+  (void)MPI_Comm_rank(comm, &created->rank);
   (void)gethostname(created->hostname, sizeof created->hostname - 1);
   const mhas_code code = mhas_alloc(&created->path, length + 1, 1, "a file name", error);
   if (code != MHAS_OK) {
@@ -182,11 +167,9 @@ static mhas_code create_store(const char *path, MPI_Comm comm, const mhas_sweep 
 /* A rank that does not see the file must not leave the others waiting in a collective call. */
 static mhas_code check_visible(const char *path, mhas_error *error) {
   hid_t file = H5I_INVALID_HID;
-  const mhas_code code = store_open_serial(path, true, &file, error);
-  if (code == MHAS_OK) {
-    (void)H5Fclose(file); /* nothing was written */
-  }
-  return code;
+  int failure = 0;
+  const mhas_code code = store_open_writable(path, &file, &failure, error);
+  return code == MHAS_OK ? store_driver_close(file, path, &failure, code, error) : code;
 }
 
 mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *sweep, mhas_store **store,

@@ -4,12 +4,22 @@
 
 #include "store_fixture.h"
 
-/* Overwrites a variable of the file, or the integer attribute `schema_version`. */
-static void set_statuses(const char *path, const int8_t *statuses) {
+/* Overwrites a variable of the file. */
+static void set_variable(const char *path, const char *name, hid_t type, const void *values) {
   const hid_t file = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
-  const hid_t dataset = H5Dopen2(file, "status", H5P_DEFAULT);
-  assert_true(H5Dwrite(dataset, H5T_NATIVE_INT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, statuses) >= 0);
+  const hid_t dataset = H5Dopen2(file, name, H5P_DEFAULT);
+  assert_true(H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0);
   assert_true(H5Dclose(dataset) >= 0 && H5Fclose(file) >= 0);
+}
+
+/* Rows that have ended have taken half a second. */
+static void set_statuses(const char *path, const int8_t *statuses) {
+  double seconds[8];
+  for (int i = 0; i < 8; i++) {
+    seconds[i] = statuses[i] == MHAS_DONE || statuses[i] == MHAS_FAILED ? 0.5 : NAN;
+  }
+  set_variable(path, "status", H5T_NATIVE_INT8, statuses);
+  set_variable(path, "seconds", H5T_NATIVE_DOUBLE, seconds);
 }
 
 static void set_schema(const char *path, int64_t schema) {
@@ -127,12 +137,40 @@ static void another_number_of_points_is_an_error(void **state) {
   mhas_sweep_destroy(sweep);
 }
 
+/* A crash of the machine: the status was written back, the data not. */
+static void rows_that_ended_without_data_become_pending(void **state) {
+  (void)state;
+  const int8_t ended[8] = {MHAS_DONE, MHAS_DONE, MHAS_FAILED, MHAS_FAILED, MHAS_DONE, MHAS_DONE, MHAS_DONE, MHAS_DONE};
+  const double seconds[8] = {0.5, NAN, NAN, 0.5, 0.5, 0.5, 0.5, 0.0};
+  mhas_error error;
+  uint8_t *status = NULL;
+  mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
+  must_create(in_folder("a.h5"), sweep);
+  set_variable(in_folder("a.h5"), "status", H5T_NATIVE_INT8, ended);
+  set_variable(in_folder("a.h5"), "seconds", H5T_NATIVE_DOUBLE, seconds);
+  assert_int_equal(mhas_store_resume(in_folder("a.h5"), sweep, 8, false, &status, &error), MHAS_OK);
+  for (int i = 0; i < 8; i++) {
+    assert_int_equal(status[i], isnan(seconds[i]) ? MHAS_PENDING : ended[i]);
+  }
+  mhas_free(status);
+  mhas_sweep_destroy(sweep);
+}
+
+static void file_of_an_older_layout_is_left_alone(void **state) {
+  (void)state;
+  mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
+  must_create(in_folder("a.h5"), sweep);
+  set_schema(in_folder("a.h5"), 0);
+  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "an older mhasweep (layout 0, this one writes 1)");
+  mhas_sweep_destroy(sweep);
+}
+
 static void file_of_a_newer_version_is_left_alone(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   must_create(in_folder("a.h5"), sweep);
   set_schema(in_folder("a.h5"), 2);
-  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "newer mhasweep (layout 2, this one knows 1)");
+  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "newer mhasweep (layout 2, this one writes 1)");
   mhas_sweep_destroy(sweep);
 }
 
@@ -192,6 +230,8 @@ int main(void) {
       TEST(another_experiment_is_named),
       TEST(long_values_are_shortened),
       TEST(another_number_of_points_is_an_error),
+      TEST(rows_that_ended_without_data_become_pending),
+      TEST(file_of_an_older_layout_is_left_alone),
       TEST(file_of_a_newer_version_is_left_alone),
       TEST(impossible_status_is_named_with_its_point),
       TEST(missing_file_cannot_be_resumed),
