@@ -33,7 +33,7 @@ class Interruptions(cluster.OnCluster):
 
     def test_a_job_that_stops_by_its_own_clock_queues_itself_again(self):
         self.write("long.yaml", LONG)
-        job = self.submit("long.yaml", "--time-limit", "3s")
+        job = self.submit("long.yaml", "--time-limit", "5s", nodes=1, tasks=1)
         self.assert_ended(job, "COMPLETED", 0)
         self.assertGreaterEqual(job.restarts(), 1, str(job))
         self.assertIn("stopped in time", job.words())
