@@ -321,6 +321,24 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
   return EXIT_DONE;
 }
 
+/*
+ * Some ranks are lost: nothing that all do together would end. Open MPI 4.1.4's mpirun --enable-recovery ends when the
+ * others simply do (_exit, after which it asks nothing of them) on one host; over several it only ends if all that are
+ * left call MPI_Abort (tested; its own exit status is 0 either way).
+ */
+static mhas_code leave_early(sweep_run *run, const mhas_farm_state *state, mhas_code code, mhas_error *error) {
+  bool hanging = false;
+  if (code == MHAS_OK) {
+    code = mhas_store_sync(run->store, error); /* as closing would */
+  }
+  mhas_watch_part(run->watch, &hanging);
+  *run->leave = hanging || state->hosts > 1 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
+  if (run->rank == 0 && *run->leave == MHAS_LEAVE_ABORT) {
+    mhas_say("ranks are lost, so the launch is ended by MPI_Abort; what is done is in the file");
+  }
+  return code;
+}
+
 /* Opens, works, concludes (rank 0), closes. Collective, until a rank is lost. */
 static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *error) {
   mhas_farm_state state = {0};
@@ -336,8 +354,7 @@ static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *e
   }
   *lost = state.lost > 0;
   if (*lost) {
-    *run->leave = state.hanging > 0 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
-    return code == MHAS_OK ? mhas_store_sync(run->store, error) : code; /* closing would wait for who is lost */
+    return leave_early(run, &state, code, error);
   }
   mhas_watch_guard(run->watch, *status, "close the file");
   mhas_error closing;
