@@ -148,7 +148,7 @@ typedef struct mhas_task {
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
-  const mhas_checkpoints *checkpoints; /* NULL: none are kept, as in a search and on a team of several */
+  const mhas_checkpoints *checkpoints; /* NULL: none are kept, as in a trial of a search and on a team of several */
   /*
    * Only for a search: the point's values with the searched parameter at `size`, and with it all that is an expression
    * of it. MHAS_USAGE if one of them cannot take its value then.

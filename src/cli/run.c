@@ -155,9 +155,10 @@ const cli_command cli_run = {
         "runs near the end is stopped. A training that is stopped keeps its state in FILE.h5.POINT.checkpoint, and "
         "goes "
         "on from it; such files may be deleted, which costs that state alone.\n\n"
-        "Under a launcher that lets the other ranks live when one dies (mpirun --enable-recovery, srun "
-        "--kill-on-bad-exit=0), the points of a rank that dies, or is silent for --worker-timeout, go to others. That "
-        "mpirun then returns 0 whatever happened, and srun the status of the rank that died: the file knows.",
+        "Under a launcher that lets the other ranks live when one dies (mpirun --enable-recovery), the points of a "
+        "rank "
+        "that dies, or is silent for --worker-timeout, go to others. That mpirun then returns 0 whatever happened: the "
+        "file knows.",
     .options = options,
     .option_count = OPTION_COUNT,
     .examples =

@@ -263,11 +263,20 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
 static void say_stranded(const sweep_run *run, const mhas_farm_state *state) {
   const double mebibytes = ceil(run->todo.bytes_to_fit / (1 << 20)); /* as the sweep file takes it, and never too few */
   const bool one = state->stranded == 1;
-  mhas_say("%" PRId64
-           " point%s need%s a team of %s%d ranks, and %d work%s here: %s pending. Start it with -n %d or more "
-           "(one rank hands out the work), or raise limits.memory_per_rank to %.0fMiB, and --resume",
-           state->stranded, one ? "" : "s", one ? "s" : "", one ? "" : "up to ", state->widest, state->workers,
-           state->workers == 1 ? "s" : "", one ? "it stays" : "they stay", state->widest + 1, mebibytes);
+  const int left = state->workers - state->lost;
+  mhas_text way = {0};
+  if (state->lost > 0) {
+    mhas_text_append(&way, "`--resume` with all ranks goes on");
+  } else {
+    mhas_text_append(&way,
+                     "Start it with -n %d or more (one rank hands out the work), or raise limits.memory_per_rank to "
+                     "%.0fMiB, and --resume",
+                     state->widest + 1, mebibytes);
+  }
+  mhas_say("%" PRId64 " point%s need%s a team of %s%d ranks, and %d work%s here%s: %s pending. %s", state->stranded,
+           one ? "" : "s", one ? "s" : "", one ? "" : "up to ", state->widest, left, left == 1 ? "s" : "",
+           state->lost > 0 ? " now" : "", one ? "it stays" : "they stay", mhas_text_string(&way));
+  mhas_text_free(&way);
 }
 
 static void say_out_of_time(const mhas_farm_state *state) {
@@ -307,6 +316,8 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
       say_out_of_time(state);
     } else if (state->stopping) {
       mhas_say("stopped on request; `--resume` goes on");
+    } else if (state->lost > 0 && state->lost == state->workers) {
+      mhas_say("stopped: rank 0 alone is left; `--resume` goes on");
     } else if (run->todo.cut) {
       mhas_say("stopped at --limit; `--resume` goes on");
     }
