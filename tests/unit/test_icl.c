@@ -75,7 +75,7 @@ static void the_same_point_gives_the_same_bits_whatever_is_logged(void **state) 
   (void)state;
   static const char *const samplings[] = {"pool", "fresh", "prompts"};
   static const char *const models[] = {"attention", "static", "modified"};
-  for (int i = 0; i < 9; i++) {
+  for (int i = 0; i < 9; i += 2) { /* every model and every way at least once */
     point p = small(models[i % 3]);
     point_choose(&p, "sampling", samplings[i / 3]);
     point_set(&p, "attention_step_size", 0.05);
@@ -563,7 +563,7 @@ static void an_interrupted_run_goes_on_with_the_same_bits(void **state) {
   (void)state;
   static const char *const models[] = {"attention", "static", "modified"};
   static const char *const samplings[] = {"pool", "fresh", "prompts"};
-  for (int i = 0; i < 9; i++) {
+  for (int i = 0; i < 9; i += 2) { /* every model and every way at least once */
     point p = small(models[i % 3]);
     point_choose(&p, "sampling", samplings[i / 3]);
     point_choose(&p, "trigger", "periodic");
@@ -628,7 +628,7 @@ static void a_point_that_is_told_to_stop_stops_wherever_it_is(void **state) {
   const int64_t calls = p.calls;
   assert_true(calls > 100);
   p.stop_code = MHAS_STOPPED;
-  for (int64_t at = 0; at < calls; at += 1 + calls / 40) {
+  for (int64_t at = 0; at < calls; at += 1 + calls / 12) {
     p.stop_at = at;
     assert_int_equal(point_run(&p), MHAS_STOPPED);
   }
