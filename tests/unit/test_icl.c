@@ -80,7 +80,8 @@ static void the_same_point_gives_the_same_bits_whatever_is_logged(void **state) 
     point_choose(&p, "sampling", samplings[i / 3]);
     point_set(&p, "attention_step_size", 0.05);
     point_set(&p, "step_size", 0.05);
-    point_set(&p, "neurons", 8);
+    point_set(&p, "neurons", 6);
+    point_set(&p, "steps", 40);
     point_set(&p, "perturb_gradient", 10);
     point_set(&p, "perturb_every", 10);
     point_set(&p, "birth_death", 0.1);
@@ -88,7 +89,7 @@ static void the_same_point_gives_the_same_bits_whatever_is_logged(void **state) 
     point_runs(&p);
     const double loss = point_real(&p, "loss");
     const double icl_error = point_real(&p, "icl_error");
-    point_set(&p, "log_every", 60);
+    point_set(&p, "log_every", 40);
     point_set(&p, "lambda_every", 1);
     point_runs(&p);
     if (strcmp(samplings[i / 3], "prompts") != 0) { /* there the trigger sees the records */
