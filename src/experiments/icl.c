@@ -91,8 +91,10 @@ static const mhas_parameter parameters[P_COUNT] = {
     [P_SETTLE] = {"settle", MHAS_FLAG, "1", "true", 0, 1, NULL,
                   "task: symmetric: what the neurons come to see of x_d, by rounding, is taken away until "
                   "perturb_first, so that they settle on the saddle"},
-    [P_PERTURB_GRADIENT] = {"perturb_gradient", MHAS_REAL, "1", "0.01", 0, 1e12, NULL,
-                            "trigger: gradient: where the norm of the velocity in L2(mu) is at most this"},
+    [P_PERTURB_GRADIENT] =
+        {"perturb_gradient", MHAS_REAL, "1", "0.01", 0, 1e12, NULL,
+         "trigger: gradient: where the norm of the velocity in L2(mu) is at most this (sampling: prompts: as the last "
+         "record saw it, on the test tokens)"},
     [P_PERTURB_DECREASE] = {"perturb_decrease", MHAS_REAL, "1", "0.0", 0, 1e12, NULL,
                             "trigger: gradient: no more jumps where the last one has not lowered the loss by so much "
                             "when the next is due; 0: they go on"},
@@ -114,8 +116,9 @@ static const mhas_parameter parameters[P_COUNT] = {
                      "steps between the records of the curves, which begin at step 0 and end at the last step"},
     [P_LAMBDA_EVERY] = {"lambda_every", MHAS_INTEGER, "1", "0", 0, 1LL << 40, NULL,
                         "records between values of the curve lambda_min, each some 50 gradients' work; 0: none"},
-    [P_PLATEAU_GRADIENT] = {"plateau_gradient", MHAS_REAL, "1", "0.01", 0, 1e12, NULL,
-                            "a plateau is where the norm of the velocity in L2(mu) is at most this ..."},
+    [P_PLATEAU_GRADIENT] =
+        {"plateau_gradient", MHAS_REAL, "1", "0.01", 0, 1e12, NULL,
+         "a plateau is where the norm of the velocity in L2(mu) is at most this (sampling: prompts: at records) ..."},
     [P_PLATEAU_STEPS] = {"plateau_steps", MHAS_INTEGER, "1", "100", 1, 1LL << 40, NULL,
                          "... for so many steps or more"},
     [P_ESCAPE_LEVEL] = {"escape_level", MHAS_REAL, "1", "0.5", DBL_TRUE_MIN, 1, NULL,

@@ -8,6 +8,14 @@ import cluster
 from cluster import LAUNCHERS, LONG, call, harness, reference
 
 
+# One point, of some 4 seconds.
+TRAINING = """
+experiment: memorize
+parameters: {heads: 4, dim: 16, context: 8, samples: 400, classes: 10, batch: 32, steps: 100000, eval_every: 10000,
+             early_stop: false}
+"""
+
+
 class Interruptions(cluster.OnCluster):
     def disturb(self, disturbance, nodes=2, tasks=4, options=(), **variables):
         """Submits LONG and calls disturbance(job) when a few of its points are done; (job, path, statuses before)."""
@@ -33,11 +41,20 @@ class Interruptions(cluster.OnCluster):
 
     def test_a_job_that_stops_by_its_own_clock_queues_itself_again(self):
         self.write("long.yaml", LONG)
-        job = self.submit("long.yaml", "--time-limit", "3s")
+        job = self.submit("long.yaml", "--time-limit", "5s", nodes=1, tasks=1)
         self.assert_ended(job, "COMPLETED", 0)
         self.assertGreaterEqual(job.restarts(), 1, str(job))
         self.assertIn("stopped in time", job.words())
         self.conclude("the program's own clock, requeue", [self.folder / "long.h5"], reference("long"))
+
+    def test_a_training_longer_than_a_job_goes_on_from_its_kept_state(self):
+        self.write("training.yaml", TRAINING)
+        call(cluster.PROGRAM, "run", "training.yaml", "--quiet", "-o", "undisturbed.h5", cwd=self.folder)
+        job = self.submit("training.yaml", "--time-limit", "4s", nodes=1, tasks=1)
+        self.assert_ended(job, "COMPLETED", 0)
+        self.assertGreaterEqual(job.restarts(), 1, str(job))
+        self.assertEqual(list(self.folder.glob("*.checkpoint")), [])
+        self.conclude("a training longer than a job", [self.folder / "training.h5"], self.folder / "undisturbed.h5")
 
     def test_a_requeued_job_goes_on(self):
         job, path, before = self.disturb(lambda it: call("scontrol", "requeue", it.number))
@@ -76,16 +93,17 @@ class Interruptions(cluster.OnCluster):
             os.kill(cluster.ranks()[rank], signal.SIGKILL)
         return kill
 
-    def test_when_a_rank_is_killed_the_others_finish(self):
-        for launcher in LAUNCHERS:
-            with self.subTest(launcher=launcher):
+    def test_when_a_rank_is_killed_the_others_or_the_next_start_finish(self):
+        for launcher, rank in (("mpirun", 1), ("mpirun", 4), ("srun", 1)):
+            with self.subTest(launcher=launcher, rank=rank):
                 self.jobs, self.started = [], time.monotonic()
                 (self.folder / "long.h5").unlink(missing_ok=True)
-                job, path, before = self.disturb(self.kill_rank(4), MHASWEEP_LAUNCHER=launcher)
+                job, path, before = self.disturb(self.kill_rank(rank), MHASWEEP_LAUNCHER=launcher)
                 self.assert_ended(job, "COMPLETED", 0)
-                self.assertEqual(job.restarts(), 0, str(job))
-                self.assertIn("rank 4 has died", job.words())
-                self.conclude(f"a rank is killed ({launcher})", [path], reference("long"), before)
+                # SLURM's PMIx plugin may end the whole step, whatever srun was told; the job then queues itself again.
+                self.assertLessEqual(job.restarts(), 1 if launcher == "srun" else 0, str(job))
+                self.assertIn(f"rank {rank} has died", job.words())
+                self.conclude(f"rank {rank} is killed ({launcher})", [path], reference("long"), before)
 
     def test_when_rank_0_is_killed_the_job_queues_itself_again(self):
         for launcher in LAUNCHERS:
