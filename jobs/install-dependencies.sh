@@ -17,13 +17,13 @@ packages=(
   python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy
 )
 test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist)
-check_packages=(clang-format valgrind)
+check_packages=(clang-format clang valgrind)
 
 commands=(cc cmake make pkg-config mpicc mpirun h5pcc)
 modules=(openblas fyaml muparser gsl jansson zlib)
 test_commands=(h5dump)
 test_modules=(cmocka)
-check_commands=(clang-format valgrind)
+check_commands=(clang-format clang valgrind)
 
 case "${1:-}" in
   '') ;;
