@@ -3,7 +3,7 @@
 #
 #   jobs/install-dependencies.sh            to build, run and plot
 #   jobs/install-dependencies.sh --tests    and to test (tests/run.sh)
-#   jobs/install-dependencies.sh --checks   and to check style and memory (.ci/run)
+#   jobs/install-dependencies.sh --checks   and to check style and memory, and jobs on a cluster of virtual nodes (.ci/run)
 #
 # This is the only list of packages. Where there is no apt-get, or no right to use it (a cluster), it looks whether
 # compilers and libraries come from elsewhere, such as modules, and names what is missing.
@@ -11,19 +11,20 @@ set -euo pipefail
 
 packages=(
   gcc libc6-dev make cmake pkg-config
-  openmpi-bin libopenmpi-dev libopenblas-dev libscalapack-openmpi-dev libhdf5-openmpi-dev
+  openmpi-bin libopenmpi-dev libopenblas-dev libscalapack-openmpi-dev libparpack2-dev
+  libarpack2-dev libhdf5-openmpi-dev
   libfyaml-dev libmuparser-dev libgsl-dev libjansson-dev librandom123-dev zlib1g-dev
   libxsmm-dev
-  python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy
+  python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy python3-scipy python3-jinja2
 )
-test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist)
-check_packages=(clang-format clang valgrind)
+test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist python3-pytest man-db zsh)
+check_packages=(clang-format clang valgrind doxygen shellcheck slurm-wlm munge iproute2)
 
 commands=(cc cmake make pkg-config mpicc mpirun h5pcc)
-modules=(openblas fyaml muparser gsl jansson zlib)
+modules=(openblas arpack parpack fyaml muparser gsl jansson zlib)
 test_commands=(h5dump)
 test_modules=(cmocka)
-check_commands=(clang-format clang valgrind)
+check_commands=(clang-format clang valgrind doxygen shellcheck)
 
 case "${1:-}" in
   '') ;;
@@ -62,8 +63,8 @@ missing_features() {
   if command -v cc >/dev/null; then
     echo '#include <Random123/philox.h>' | cc -E -x c - >/dev/null 2>&1 || echo "  the header Random123/philox.h"
   fi
-  python3 -c 'import h5netcdf, h5py, matplotlib, numpy, xarray' 2>/dev/null ||
-    echo "  a python3 with h5netcdf, h5py, matplotlib, numpy and xarray"
+  python3 -c 'import h5netcdf, h5py, jinja2, matplotlib, numpy, scipy, xarray' 2>/dev/null ||
+    echo "  a python3 with h5netcdf, h5py, jinja2, matplotlib, numpy, scipy and xarray"
 }
 
 missing=$(missing_packages | tr '\n' ' ')

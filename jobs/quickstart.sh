@@ -24,12 +24,12 @@ find_python() {
   local python
   for python in python3 /usr/bin/python3; do
     if "$python" -c 'import importlib.util as it, sys
-sys.exit(not all(map(it.find_spec, ("h5netcdf", "h5py", "matplotlib", "xarray"))))' 2>/dev/null; then
+sys.exit(not all(map(it.find_spec, ("h5netcdf", "h5py", "matplotlib", "scipy", "xarray"))))' 2>/dev/null; then
       echo "$python"
       return
     fi
   done
-  fail "no python3 here has h5netcdf, h5py, matplotlib and xarray"
+  fail "no python3 here has h5netcdf, h5py, matplotlib, scipy and xarray"
 }
 
 jobs/install-dependencies.sh

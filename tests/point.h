@@ -13,7 +13,7 @@
 #include "close.h"
 #include "mhasweep/experiments.h"
 
-enum { POINT_PARAMETERS = 64, POINT_RESULTS = 32, POINT_CURVES = 8, POINT_ARRAYS = MHAS_ARRAYS_MOST };
+enum { POINT_PARAMETERS = 64, POINT_RESULTS = 96, POINT_ARRAYS = MHAS_ARRAYS_MOST };
 
 typedef struct kept {
   char name[32];
@@ -47,6 +47,7 @@ static inline void point_start(point *p, const char *experiment) {
   assert_non_null(p->experiment);
   openblas_set_num_threads(1); /* as in a sweep */
   assert_in_range(p->experiment->parameter_count, 1, POINT_PARAMETERS);
+  assert_in_range(p->experiment->result_count, 1, POINT_RESULTS);
   for (int i = 0; i < p->experiment->parameter_count; i++) {
     const mhas_parameter *parameter = &p->experiment->parameters[i];
     const char *text = parameter->fallback;

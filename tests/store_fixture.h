@@ -193,7 +193,8 @@ static inline void append(mhas_store *store, const mhas_sweep *sweep, int64_t nu
   mhas_error error;
   static test_row filled;
   fill_row(mhas_sweep_experiment(sweep), number, &filled);
-  const mhas_outcome outcome = {.status = status, .reason = reason, .seconds = 0.25, .ranks = 1};
+  const mhas_outcome outcome = {
+      .status = status, .reason = reason, .started = 1.75e9 + (double)number, .seconds = 0.25, .ranks = 1};
   if (mhas_store_append(store, number, &filled.row, &outcome, &error) != MHAS_OK) {
     fail_msg("%s", error.text);
   }

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         results = open_results(options.file, curves=False)
         name = figures.choose(results, options.figure)
-        if figures.FIGURES[name].is_wide:
+        if figures.FIGURES[name].wide:
             results = open_results(options.file)
         figure = figures.draw(results, name)
     except ResultError as error:

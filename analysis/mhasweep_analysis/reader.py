@@ -11,9 +11,12 @@ os.environ.setdefault("HDF5_USE_FILE_LOCKING", "FALSE")
 
 import h5py
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 DONE = "done"
+MISSING = -1  # in integers and flags of a point that does not measure them
+NONE_FOUND = ("capacity",)  # here -1 is a value: a search for which not even the least number held
 MEASURED = ("result", "curve", "spectrum")  # roles of variables that mean something only in rows that are done
 
 
@@ -24,10 +27,10 @@ class ResultError(Exception):
 def open(path: str | os.PathLike[str], curves: bool = True) -> xr.Dataset:
     """Reads the result file at `path`, also while a sweep is still writing it.
 
-    Results of rows whose `status` is not "done" are NaN; integer results become floating-point for that. Choices and
-    `status` become words, flags of the sweep become booleans, flags among the results 0 and 1. All parameters and the
-    replicate are coordinates of the dimension `point`. `curves=False` leaves out everything with more dimensions than
-    `point` (curves and spectra), which may be large.
+    Results of rows whose `status` is not "done", and those that a point does not measure, are NaN; integer results
+    become floating-point for that. Choices and `status` become words, flags of the sweep become booleans, flags among
+    the results 0 and 1. All parameters and the replicate are coordinates of the dimension `point`. `curves=False`
+    leaves out everything with more dimensions than `point` (curves and spectra), which may be large.
 
     Raises ResultError if there is no such file or it is not a result file.
     """
@@ -49,7 +52,7 @@ def open(path: str | os.PathLike[str], curves: bool = True) -> xr.Dataset:
 
     done = _words(data["status"].copy(data=status)) == DONE
     data["status"] = data["status"].copy(data=status)
-    decoded = {name: _decode(variable, done) for name, variable in data.variables.items() if name in data.data_vars}
+    decoded = {name: _decode(name, data.variables[name], done) for name in data.data_vars}
     data = data.assign(decoded)
     data = data.set_coords([name for name in decoded if decoded[name].attrs.get("role") == "parameter"])
     data.attrs["path"] = str(path)
@@ -82,6 +85,17 @@ def grid(dataset: xr.Dataset) -> xr.Dataset:
         return dataset.drop_vars("point", errors="ignore").set_index(point=axes).unstack("point")
 
 
+def to_frame(dataset: xr.Dataset, finished: bool = True) -> pd.DataFrame:
+    """The rows as a pandas.DataFrame with the index `point`: parameters first, then results and how each was run.
+
+    Only rows that are done, unless `finished` is false. Curves and spectra are left out: they have more dimensions.
+    """
+    names = [name for name, it in dataset.variables.items() if it.dims == ("point",) and name != "point"]
+    names.sort(key=lambda name: name not in dataset.coords)
+    frame = pd.DataFrame({name: dataset[name].values for name in names}, index=pd.Index(dataset["point"], name="point"))
+    return frame[frame["status"] == DONE] if finished else frame
+
+
 def stored(dataset: xr.Dataset, point: int, name: str) -> np.ndarray:
     """The array `name` that the sweep stored of a point (`store: [weights, data, z, attention]`).
 
@@ -91,14 +105,24 @@ def stored(dataset: xr.Dataset, point: int, name: str) -> np.ndarray:
     try:
         with h5py.File(path, "r") as file:
             if f"stored/{point}/{name}" not in file:
-                raise ResultError(f"{path}: holds no {name} of point {point}; the sweep file has to ask for it (store:)")
+                raise ResultError(f"{path}: holds no {name} of point {point}; the sweep file has to ask for it "
+                                  "(store:)")
             return file[f"stored/{point}/{name}"][()]
     except OSError as error:
         raise ResultError(f"{path}: cannot be read as an HDF5 file ({error})") from error
 
 
-def _decode(variable: xr.Variable, done: np.ndarray) -> xr.Variable:
-    """One variable with words for codes, text for bytes, and NaN where its row is not done."""
+def stores(dataset: xr.Dataset, point: int, name: str) -> bool:
+    """Did the sweep store the array `name` of a point? False for a dataset that does not come from a file."""
+    path = dataset.attrs.get("path", "")
+    if not Path(path).is_file():
+        return False
+    with h5py.File(path, "r") as file:
+        return f"stored/{point}/{name}" in file
+
+
+def _decode(name: str, variable: xr.Variable, done: np.ndarray) -> xr.Variable:
+    """One variable with words for codes, text for bytes, and NaN where its row is not done or has no value of it."""
     role = variable.attrs.get("role", "")
     if variable.dtype.kind == "S":
         return variable.copy(data=np.char.decode(variable.values, "utf-8", "replace").astype(object))
@@ -112,6 +136,8 @@ def _decode(variable: xr.Variable, done: np.ndarray) -> xr.Variable:
         kind = variable.dtype if variable.dtype.kind == "f" else np.float64
         values = variable.values.astype(kind)
         values[~done] = np.nan
+        if variable.dtype.kind != "f" and name not in NONE_FOUND:
+            values[variable.values == variable.attrs.get("_FillValue", MISSING)] = np.nan
         return variable.copy(data=values)
     return variable
 

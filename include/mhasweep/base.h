@@ -154,7 +154,47 @@ typedef enum mhas_stream {
   /* of the algebra of teams: */
   MHAS_STREAM_SKETCH = 112,
   MHAS_STREAM_START = 113, /* of iterations for singular values */
-  MHAS_STREAM_SIMULATION = 120
+  MHAS_STREAM_SIMULATION = 120,
+  /* of the theory of optimization: */
+  MHAS_STREAM_MIX_LABEL = 128,
+  MHAS_STREAM_MIX_POSITION = 129,  /* which tokens are relevant */
+  MHAS_STREAM_MIX_PROTOTYPE = 130, /* of the others */
+  MHAS_STREAM_MIX_NOISE = 131,     /* on them; also Gaussian tokens */
+  MHAS_STREAM_MIX_BASIS = 132,     /* signals and prototypes */
+  MHAS_STREAM_FLIP = 133,          /* labels */
+  MHAS_STREAM_PLANTED_U = 134,
+  MHAS_STREAM_PLANTED_W = 135,
+  MHAS_STREAM_INIT_U = 136,
+  MHAS_STREAM_INIT_W = 137,
+  MHAS_STREAM_INIT_SIGN = 138,
+  MHAS_STREAM_LEFT_OUT = 139,
+  /* of eigenvalues: the first vector, and those in place of what is used up */
+  MHAS_STREAM_EIGEN_START = 144,
+  MHAS_STREAM_EIGEN_RESTART = 145,
+  /* of token selection by one head: */
+  MHAS_STREAM_TOKEN = 146,
+  MHAS_STREAM_TOKEN_QUERY = 147,
+  MHAS_STREAM_TOKEN_HEAD = 148,
+  MHAS_STREAM_TOKEN_LABEL = 149,
+  MHAS_STREAM_TOKEN_FLIP = 150,
+  MHAS_STREAM_TOKEN_WEIGHT = 151,
+  /* of in-context learning: */
+  MHAS_STREAM_ICL_TOKENS = 160,      /* of the steps */
+  MHAS_STREAM_ICL_TEST_TOKENS = 161, /* those that losses are evaluated on */
+  MHAS_STREAM_ICL_NEW_TOKENS = 162,  /* those of new tasks */
+  MHAS_STREAM_ICL_TASKS = 163,       /* v of each prompt */
+  MHAS_STREAM_ICL_TEACHER_A = 164,
+  MHAS_STREAM_ICL_TEACHER_W = 165,
+  MHAS_STREAM_ICL_A = 166,
+  MHAS_STREAM_ICL_W = 167,
+  MHAS_STREAM_ICL_BIRTH = 168, /* which neurons are redrawn, and what they become */
+  MHAS_STREAM_ICL_BIRTH_A = 169,
+  MHAS_STREAM_ICL_BIRTH_W = 170,
+  MHAS_STREAM_ICL_NOISE = 171, /* of perturbations */
+  MHAS_STREAM_ICL_NEW_A = 172, /* new tasks */
+  MHAS_STREAM_ICL_NEW_W = 173,
+  MHAS_STREAM_ICL_NEW_MIX = 174,
+  MHAS_STREAM_ICL_PROMPTS = 175 /* the prompts of loss_finite_sampled */
 } mhas_stream;
 
 /* Elements index .. index + count - 1 of a stream. Uniform on [0, 1) with 53 bits; normal by Box-Muller; raw 64-bit
@@ -180,6 +220,7 @@ const char *mhas_signals_last(void); /* "SIGTERM" ..., "" if none */
 /* ---- time -------------------------------------------------------------- */
 
 double mhas_now(void);             /* seconds of a clock that never jumps; only differences mean something */
+double mhas_epoch(void);           /* seconds since 1970-01-01T00:00:00Z, by the machine's clock */
 void mhas_sleep(double seconds);   /* returns early if a signal comes */
 void mhas_timestamp(char out[32]); /* now, ISO 8601, UTC: 2026-01-31T12:00:00Z */
 

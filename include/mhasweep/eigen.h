@@ -9,19 +9,20 @@
 
 #include "mhasweep/base.h"
 
-/* y = A x, A symmetric. x and y hold this rank's `size` numbers; collective if the matrix is spread over ranks. */
+/* y = A x, A symmetric. x and y hold this rank's `size` numbers, which may be none. Collective if the matrix is spread
+ * over ranks, and then with the same code on all of them. */
 typedef mhas_code mhas_product(void *context, const double *x, double *y, mhas_error *error);
 
 typedef enum mhas_end { MHAS_SMALLEST, MHAS_LARGEST } mhas_end; /* algebraically */
 
 typedef struct mhas_eigen_problem {
   int64_t size;  /* of this rank's part of a vector; all ranks' parts, in their order, make the vector */
-  MPI_Comm comm; /* MPI_COMM_NULL: this rank alone, without MPI */
+  MPI_Comm comm; /* MPI_COMM_NULL: this rank alone, without MPI; MPI_COMM_SELF gives the same bits */
   mhas_product *product;
   void *context;
-  mhas_random random;    /* of the first vector, see mhas_random_stream in base.h */
+  mhas_random random;    /* of the first vector (MHAS_STREAM_EIGEN_START) */
   double tolerance;      /* of a value, relative to the largest |eigenvalue|; > 0 */
-  int64_t products_most; /* give up behind so many */
+  int64_t products_most; /* give up behind so many; some 100 to 500 are usual, and `size` if that is less */
 } mhas_eigen_problem;
 
 /* What was found: value, and residual ||A v - value v|| with the unit vector v, computed anew with one more product.
@@ -32,20 +33,27 @@ typedef struct mhas_eigen {
 
 /*
  * The `count` outermost eigenvalues at one end, outermost first; those of a multiple one may be found once only.
- * vectors (count, size), unit, may be NULL. *products: how many were made. Thick-restarted Lanczos (ARPACK's DSAUPD by
- * reverse communication, PARPACK's where comm is given); a matrix of a few rows is made whole and given to LAPACK's
- * DSYEV. MHAS_NUMERIC if products_most were not enough or a product is not finite. Collective over comm; the same bits
- * for the same number of ranks.
+ * vectors (count, size), orthonormal, may be NULL. *products: how many were made. Thick-restarted Lanczos (ARPACK's
+ * DSAUPD by reverse communication, PARPACK's where comm is given); a matrix of a few rows is made whole and given to
+ * LAPACK's DSYEV. MHAS_NUMERIC if products_most were not enough or a product is not finite. Memory: max(40, 2 count +
+ * 16) + 5 vectors. Collective over comm, with the same code on all ranks; the same bits for the same number of ranks,
+ * whatever was computed before.
  */
 mhas_code mhas_eigen_ends(const mhas_eigen_problem *problem, mhas_end end, int count, mhas_eigen *found,
                           double *vectors, int64_t *products, mhas_error *error);
+
+/* All eigenvalues of a (n, n), symmetric and in memory, ascending, by LAPACK's DSYEV on a copy: 4/3 n^3 operations. The
+ * lower triangle is read. MHAS_NUMERIC if it is not finite. Not collective. */
+mhas_code mhas_symmetric_values(int64_t n, const double *a, double *values, mhas_error *error);
 
 /*
  * min sqrt(q^T K q) over q >= 0, sum q = 1, for K (n, n) symmetric and positive semi-definite: the distance of the
  * origin from the polytope whose corners have K as their Gram matrix, which is the margin of a hard support vector
  * machine without a bias whose samples y_i f_i are the corners. `upper` is what q attains, `lower` = max(0, min_i (K
- * q)_i / upper) a bound that no q can go below (weak duality); they meet to `tolerance` relative or within K's
- * rounding, or MHAS_NUMERIC. q (n) may be NULL.
+ * q)_i / upper) a bound that no q can go below (weak duality); they meet to `tolerance` relative or to sqrt(n eps max_i
+ * K_ii), which rounding of K makes of a margin near 0, or MHAS_NUMERIC. q (n) may be NULL. Wolfe's method, at most
+ * about as many steps as there are support vectors, n^2 operations each. Memory: n^2 numbers. MHAS_NUMERIC also where K
+ * is not finite or has a negative diagonal.
  */
 typedef struct mhas_margin {
   double lower, upper;

@@ -77,11 +77,12 @@ typedef struct mhas_point {
 
 /* What a point is expected to take; estimates may be rough, but never depend on anything but the point. */
 typedef struct mhas_cost {
-  double flops;      /* floating-point operations */
-  double bytes;      /* peak memory */
-  int64_t records;   /* the most entries that its curves can get */
-  int64_t spectrum;  /* the number of its singular values; 0 if it has none */
-  double parameters; /* trainable numbers of its model; 0 if it has none */
+  double flops;         /* floating-point operations */
+  double flops_float32; /* those of them that are done in single precision */
+  double bytes;         /* peak memory */
+  int64_t records;      /* the most entries that its curves can get */
+  int64_t spectrum;     /* the number of its singular values; 0 if it has none */
+  double parameters;    /* trainable numbers of its model; 0 if it has none */
 } mhas_cost;
 
 /* An array of `store: weights | data | z | attention`, doubles in C order. */
@@ -148,7 +149,7 @@ typedef struct mhas_task {
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
-  const mhas_checkpoints *checkpoints; /* NULL: none are kept, as in a search and on a team of several */
+  const mhas_checkpoints *checkpoints; /* NULL: none are kept, as in a trial of a search and on a team of several */
   /*
    * Only for a search: the point's values with the searched parameter at `size`, and with it all that is an expression
    * of it. MHAS_USAGE if one of them cannot take its value then.

@@ -121,7 +121,7 @@ typedef struct mhas_farm_state {
   int widest;           /* the most workers that one of those needs; 0 if there are none */
   int busy, workers;
   int lost;               /* of them: not there any more */
-  int hanging;            /* of those, at the end: processes that are there and do not end; on rank 0 */
+  int hosts;              /* that all ranks run on, at the end; 0 if they were not watched */
   double elapsed;         /* seconds since the first order */
   double rows_per_second; /* over the last while */
   double eta;             /* seconds to the end by estimated cost; NaN while unknown */
@@ -185,6 +185,12 @@ mhas_code mhas_watch_create(MPI_Comm comm, double silence, mhas_watch **watch, m
  */
 void mhas_watch_guard(mhas_watch *watch, int status, const char *doing);
 void mhas_watch_ease(mhas_watch *watch);
+
+/*
+ * After a farm that has lost ranks. Rank 0 lets the others go and has those that are lost end; *hanging: some do not.
+ * Another rank waits for that word.
+ */
+void mhas_watch_part(mhas_watch *watch, bool *hanging);
 
 void mhas_watch_destroy(mhas_watch *watch); /* not collective; NULL is fine */
 
@@ -283,7 +289,7 @@ typedef struct mhas_run_options {
 typedef enum mhas_leave {
   MHAS_LEAVE_TOGETHER, /* by MPI_Finalize */
   MHAS_LEAVE_ALONE,    /* by _exit: ranks are lost or HDF5 is stuck, and MPI_Finalize would not end well */
-  MHAS_LEAVE_ABORT     /* by MPI_Abort: others may wait for ever, or hang */
+  MHAS_LEAVE_ABORT /* by MPI_Abort: others may wait for ever or hang, or the launcher's daemons on other hosts would */
 } mhas_leave;
 
 /* Collective over comm (MPI must be initialised). Prints its own messages; returns the exit status of the command (0,

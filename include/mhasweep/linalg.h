@@ -18,6 +18,7 @@ const char *mhas_blas_core(void);         /* in use now; "unknown" with another 
 const char *mhas_blas_core_for_cpu(void); /* to be used instead; NULL if the one in use is right or nothing is known */
 const char *mhas_blas_library(void);      /* version and build options in one line */
 const char *mhas_blas_path(void);         /* of the library that dgemm_ really comes from */
+const char *mhas_cblas_path(void);        /* of the library that cblas_dgemm comes from; the same, if all is well */
 const char *mhas_scalapack_path(void);    /* of the library that pdgemm_ comes from */
 const char *mhas_scalapack_blas_path(
     void); /* of the library that this ScaLAPACK takes dgemm_ from; the same, if all is well */
@@ -214,13 +215,15 @@ const double *mhas_qr_diagonal(const mhas_qr *qr); /* [steps] |R_ii| */
 const int64_t *mhas_qr_columns(const mhas_qr *qr); /* [columns of a] which column of a stands in each place of a P */
 
 /*
- * How many singular values of a are above tolerance * mhas_qr_largest; tolerance at least that of the factorization.
- * The diagonal of R alone can be wrong about that (Kahan's matrix; slow decay). So singular values near the tolerance
- * are looked for: if the smallest one of the leading triangle and the norm of what follows leave no doubt, that is
- * all; else the part of R in doubt is separated from the rest, on a copy, and its singular values are computed. Values
- * within about 1 % of the tolerance may be counted on either side. Collective.
+ * ranks[i]: how many singular values of a are above tolerances[i] * mhas_qr_largest; each of the `count` tolerances at
+ * least that of the factorization. The diagonal of R alone can be wrong about that (Kahan's matrix; slow decay). So
+ * singular values near a tolerance are looked for: if the smallest one of the leading triangle and the norm of what
+ * follows leave no doubt, that is all; else the part of R in doubt is separated from the rest, on a copy, and its
+ * singular values are computed, once for all tolerances. Where a tolerance falls into a slow decay, much of R is in
+ * doubt, and that takes several times as long as the factorization. Values within about 1 % of a tolerance may be
+ * counted on either side. Collective.
  */
-mhas_code mhas_qr_rank(const mhas_qr *qr, double tolerance, int64_t *rank, mhas_error *error);
+mhas_code mhas_qr_ranks(const mhas_qr *qr, const double *tolerances, int count, int64_t *ranks, mhas_error *error);
 
 /*
  * The least-squares solution of smallest norm of a x = y, taking a to be of this rank <= steps: x (columns of a x K),

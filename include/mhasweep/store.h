@@ -93,6 +93,10 @@ mhas_code mhas_reuse_take(mhas_reuse *reuse, const char *path, const mhas_rows *
 mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error);
 void mhas_store_unlock(int lock);
 
+/* Does a run hold that lock now? Unknown where the file system knows no locks. Looks only. */
+typedef enum mhas_written { MHAS_NOT_WRITTEN, MHAS_WRITTEN, MHAS_WRITTEN_UNKNOWN } mhas_written;
+mhas_written mhas_store_is_written(const char *path);
+
 /* ---- writing ---- */
 
 typedef struct mhas_store mhas_store;
@@ -119,6 +123,7 @@ mhas_code mhas_store_statuses(mhas_store *store, const int64_t *rows, int64_t co
 typedef struct mhas_outcome {
   mhas_status status; /* done, failed, or pending again (given up) */
   const char *reason; /* of a failure, else "" */
+  double started;     /* seconds since 1970, by the clock of the machine that ran it */
   double seconds;     /* wall time */
   int ranks;          /* that worked on it */
 } mhas_outcome;
@@ -128,6 +133,9 @@ typedef struct mhas_outcome {
 mhas_code mhas_store_append(mhas_store *store, int64_t row_number, const mhas_row *row, const mhas_outcome *outcome,
                             mhas_error *error);
 mhas_code mhas_store_flush(mhas_store *store, mhas_error *error);
+
+/* Brings what this machine has of the file to the disk, as closing does: for who cannot close it. */
+mhas_code mhas_store_sync(const mhas_store *store, mhas_error *error);
 
 /* A mhas_row's `keep`: writes /stored/<row>/<name> at once. keep_context must point to a mhas_store_keep. */
 typedef struct mhas_store_keep {

@@ -30,6 +30,9 @@ mhas_code mhas_sweep_parse(const char *name, const char *text, size_t length, co
                            size_t override_count, mhas_sweep **sweep, mhas_text *report);
 void mhas_sweep_destroy(mhas_sweep *sweep); /* NULL is fine */
 
+/* What an override can set beside parameters: seed, limits.seconds_per_point ...; *count names. */
+const char *const *mhas_sweep_settings(size_t *count);
+
 /* Everything below stays owned by the sweep. */
 const mhas_experiment *mhas_sweep_experiment(const mhas_sweep *sweep); /* with a `search`, one that searches */
 const char *mhas_sweep_text(const mhas_sweep *sweep);                  /* the YAML as it was read */
@@ -93,6 +96,7 @@ typedef struct mhas_plan {
   double points;        /* after it */
   bool exact;           /* false: points, flops and maxima come from an even sample of a large grid */
   double flops;         /* sum over points */
+  double flops_float32; /* those of them that are done in single precision */
   double flops_most;    /* of the costliest point */
   double bytes_most;    /* memory of the largest point, on one rank */
   int ranks_most;       /* by limits.memory_per_rank: the most ranks that share a point; 1 if none is shared */

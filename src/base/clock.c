@@ -8,6 +8,12 @@ double mhas_now(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double mhas_epoch(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 void mhas_sleep(double seconds) {
   const time_t whole = (time_t)seconds;
   const struct timespec length = {.tv_sec = whole, .tv_nsec = (long)((seconds - (double)whole) * 1e9)};

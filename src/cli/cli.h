@@ -13,14 +13,14 @@
 #include "mhasweep/base.h"
 #include "mhasweep/sweep.h"
 
-enum { CLI_DONE = 0, CLI_BROKE = 1, CLI_USAGE = 2 }; /* exit statuses; `run` has two more of mhas_run */
+enum { CLI_DONE = 0, CLI_BROKE = 1, CLI_USAGE = 2, CLI_OPEN = 75 }; /* exit statuses; `run` has those of mhas_run */
 
 /* ---- words in ---------------------------------------------------------- */
 
 typedef struct cli_option {
   const char *name;
   char letter;          /* 0 if it has no short form */
-  const char *argument; /* what its value is called; NULL if it takes none */
+  const char *argument; /* what its value is called; in brackets if it may be missing; NULL if it takes none */
   const char *meaning;
 } cli_option;
 
@@ -40,6 +40,10 @@ typedef struct cli_command {
   mhas_code (*run)(const struct cli_words *words, int *status, mhas_error *error);
 } cli_command;
 
+/* All of them, in the order in which users should meet them. */
+const cli_command *const *cli_commands(int *count);
+const cli_command *cli_command_find(const char *word); /* NULL if there is none */
+
 extern const cli_command cli_run, cli_plan, cli_show, cli_export, cli_experiments, cli_simulate, cli_doctor;
 
 typedef struct cli_words {
@@ -50,7 +54,7 @@ typedef struct cli_words {
   int given_count;
   struct cli_given {
     int option;        /* its place in the command's table */
-    const char *value; /* NULL if it takes none */
+    const char *value; /* NULL if it takes none, or if one that may be missing is */
   } * given;           /* in the order of the command line */
 } cli_words;
 
@@ -76,12 +80,24 @@ mhas_code cli_read_sweep(const cli_words *words, int option_set, mhas_sweep **sw
 mhas_code cli_teams(const cli_words *words, int option, bool *fixed, mhas_error *error);
 
 mhas_code cli_print_help(const cli_command *command, mhas_error *error);
+void cli_print_overview(void); /* what mhasweep --help says */
+
+/* The command's options, 0 .. option_count, of which the last is --help. */
+const cli_option *cli_option_at(const cli_command *command, int place);
+
+/* A parameter's "integer, 1 .. 65536, default 20". */
+void cli_describe_parameter(const mhas_parameter *parameter, mhas_text *text);
+const char *cli_type_name(mhas_type type);
 
 /* The rank that mpirun or srun gave to this process; 0 without them. Before MPI_Init. */
 int cli_launcher_rank(void);
 
-/* Operations per second of dgemm on matrices that fit the cache: the best of what `seconds` of trying give. */
-mhas_code cli_dgemm_rate(double seconds, double *rate, mhas_error *error);
+/* Rank 0: also writes the exit status to the file that MHASWEEP_STATUS_FILE names, for launchers that lose it. */
+void cli_report_status(int status);
+
+/* Operations per second of dgemm (sgemm if float32) on matrices that fit the cache: the best of what `seconds` of
+ * trying give. */
+mhas_code cli_gemm_rate(bool float32, double seconds, double *rate, mhas_error *error);
 /* The largest error of dgemm against plainly written sums, on matrices of entries below 1, in units of rounding. */
 mhas_code cli_dgemm_error(double *units, mhas_error *error);
 
@@ -93,7 +109,9 @@ mhas_code cli_flush(mhas_error *error);
 
 bool cli_on_terminal(void); /* a person looks at stdout */
 int cli_width(void);        /* columns to use on stdout: of the terminal, else 100 */
+int cli_height(void);       /* rows of that terminal, else 24 */
 bool cli_colour(void);      /* stdout is a terminal that wants colours */
+bool cli_can_draw(void);    /* stdout is a terminal on which the cursor moves */
 
 /* Prints words broken into lines that fit `width`, each line indented. \n\n parts paragraphs. */
 void cli_print_wrapped(const char *text, int indent, int width);

@@ -60,7 +60,7 @@ mhas_code doctor_collect(doctor_facts *facts, mhas_error *error) {
   facts->blas_threads = mhas_blas_threads();
   facts->memory = memory_available();
   MHAS_TRY(cli_dgemm_error(&facts->dgemm_error, error));
-  return cli_dgemm_rate(0.05, &facts->dgemm_rate, error);
+  return cli_gemm_rate(false, 0.05, &facts->dgemm_rate, error);
 }
 
 /* ---- judgements on rank 0 ---- */
@@ -91,6 +91,13 @@ void doctor_judge_blas(doctor *self, const doctor_facts *facts) {
     different = different < 0 && strcmp(facts[rank].core, facts[0].core) != 0 ? rank : different;
   }
   const char *path = mhas_blas_path();
+  if (strcmp(mhas_cblas_path(), path) != 0) {
+    doctor_say(
+        self, DOCTOR_FAIL, "BLAS",
+        "cblas_dgemm comes from %s, dgemm from %s: results and speed are those of two libraries; link the second "
+        "before the first",
+        mhas_cblas_path(), path);
+  }
   if (slow >= 0) {
     doctor_say(
         self, DOCTOR_WARN, "BLAS", "%s runs %s kernels, its CPU can run %s, which are several times faster: %s %s",

@@ -14,7 +14,7 @@ static const cli_option options[OPTION_COUNT] = {
     [OPTION_JSON] = {"json", 0, NULL, "everything, as JSON: one object with NAME, else a list of all"},
 };
 
-static const char *type_name(mhas_type type) {
+const char *cli_type_name(mhas_type type) {
   switch (type) {
     case MHAS_INTEGER: return "integer";
     case MHAS_REAL: return "real";
@@ -58,9 +58,8 @@ static void append_range(const mhas_parameter *parameter, mhas_text *text) {
   }
 }
 
-/* "integer, 1 .. 65536, default 20" */
-static void append_facts(const mhas_parameter *parameter, mhas_text *text) {
-  mhas_text_append(text, "%s", type_name(parameter->type));
+void cli_describe_parameter(const mhas_parameter *parameter, mhas_text *text) {
+  mhas_text_append(text, "%s", cli_type_name(parameter->type));
   if (strcmp(parameter->unit, "1") != 0) {
     mhas_text_append(text, " [%s]", parameter->unit);
   }
@@ -81,7 +80,7 @@ static mhas_code print_parameters(const mhas_experiment *experiment, mhas_error 
   for (int i = 0; i < experiment->parameter_count; i++) {
     const mhas_parameter *parameter = &experiment->parameters[i];
     facts.length = 0;
-    append_facts(parameter, &facts);
+    cli_describe_parameter(parameter, &facts);
     (void)printf("  %-*s  ", width, parameter->name);
     cli_print_hanging(mhas_text_string(&facts), width + 4, cli_width());
     cli_print_wrapped(parameter->meaning, width + 4, cli_width());
@@ -98,7 +97,7 @@ static mhas_code print_results(const mhas_experiment *experiment, mhas_error *er
   for (int i = 0; i < experiment->result_count; i++) {
     const mhas_result *result = &experiment->results[i];
     cli_table_cell(&table, "%s", result->name);
-    cli_table_cell(&table, "%s", type_name(result->type));
+    cli_table_cell(&table, "%s", cli_type_name(result->type));
     cli_table_cell(&table, "%s", unit_or_dash(result->unit));
     cli_table_cell(&table, "%s", result->meaning);
   }
@@ -182,7 +181,7 @@ static json_t *choices_json(const mhas_parameter *parameter, bool *failed) {
 static json_t *parameter_json(const mhas_parameter *parameter, bool *failed) {
   json_t *object = json_object();
   cli_json_put(object, "name", json_string(parameter->name), failed);
-  cli_json_put(object, "type", json_string(type_name(parameter->type)), failed);
+  cli_json_put(object, "type", json_string(cli_type_name(parameter->type)), failed);
   cli_json_put(object, "unit", json_string(parameter->unit), failed);
   cli_json_put(object, "default", default_json(parameter), failed);
   if (parameter->type == MHAS_CHOICE) {
@@ -199,7 +198,7 @@ static json_t *parameter_json(const mhas_parameter *parameter, bool *failed) {
 static json_t *result_json(const mhas_result *result, bool *failed) {
   json_t *object = json_object();
   cli_json_put(object, "name", json_string(result->name), failed);
-  cli_json_put(object, "type", json_string(type_name(result->type)), failed);
+  cli_json_put(object, "type", json_string(cli_type_name(result->type)), failed);
   cli_json_put(object, "unit", json_string(result->unit), failed);
   cli_json_put(object, "meaning", json_string(result->meaning), failed);
   return object;

@@ -10,7 +10,7 @@
 enum { OPTION_FORMAT, OPTION_OUTPUT, OPTION_COUNT };
 
 static const cli_option options[OPTION_COUNT] = {
-    [OPTION_FORMAT] = {"format", 'f', "FORMAT",
+    [OPTION_FORMAT] = {"format", 'f', "csv|jsonl",
                        "csv (the default: a header, then a line a point; missing is empty) or jsonl (an object a "
                        "point; missing is null; curves are lists)"},
     [OPTION_OUTPUT] = {"output", 'o', "OUT", "a new file to write; without it, to standard output"},

@@ -5,44 +5,17 @@
 
 #include "cli/cli.h"
 
-static const cli_command *const commands[] = {
-    &cli_run, &cli_plan, &cli_show, &cli_export, &cli_experiments, &cli_simulate, &cli_doctor,
-};
-enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
-
-static void print_overview(void) {
-  (void)printf(
-      "mhasweep: what can a multi-head attention layer memorize, learn and generalize?\n"
-      "Runs an experiment over a grid of hyperparameters on MPI ranks, into one HDF5 file.\n\n"
-      "Commands:\n");
-  for (int i = 0; i < COMMAND_COUNT; i++) {
-    (void)printf("  %-12s %s\n", commands[i]->name, commands[i]->summary);
-  }
-  (void)printf(
-      "\n"
-      "  mhasweep COMMAND --help explains a command; mhasweep --version tells the version.\n\n"
-      "Examples:\n"
-      "  mhasweep plan sweep.yaml              what it would take\n"
-      "  mpirun -n 5 mhasweep run sweep.yaml   run it: a master and four workers\n"
-      "  mhasweep show sweep.h5                what came out\n");
-}
-
-static const cli_command *find_command(const char *word) {
-  for (int i = 0; i < COMMAND_COUNT; i++) {
-    if (strcmp(commands[i]->name, word) == 0) {
-      return commands[i];
-    }
-  }
-  return NULL;
-}
-
 static mhas_code unknown_command(const char *word, mhas_error *error) {
-  const char *names[COMMAND_COUNT + 2] = {[COMMAND_COUNT] = "--help", [COMMAND_COUNT + 1] = "--version"};
-  for (int i = 0; i < COMMAND_COUNT; i++) {
-    names[i] = commands[i]->name;
+  enum { NAMES_MOST = 32 };
+  const char *names[NAMES_MOST] = {"--help", "--version"};
+  size_t known = 2;
+  int count = 0;
+  const cli_command *const *commands = cli_commands(&count);
+  for (int i = 0; i < count && known < NAMES_MOST; i++) {
+    names[known++] = commands[i]->name;
   }
   const char *kind = word[0] == '-' ? "option" : "command";
-  const char *nearest = mhas_nearest_name(word, names, COMMAND_COUNT + 2);
+  const char *nearest = mhas_nearest_name(word, names, known);
   if (nearest != NULL) {
     return mhas_fail(error, MHAS_USAGE, "unknown %s %s; did you mean %s?", kind, word, nearest);
   }
@@ -66,14 +39,14 @@ static mhas_code dispatch(int argc, char **argv, const cli_command **command, in
     return mhas_fail(error, MHAS_USAGE, "no command; mhasweep --help lists them");
   }
   if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-    print_overview();
+    cli_print_overview();
     return MHAS_OK;
   }
   if (strcmp(argv[1], "--version") == 0) {
     (void)printf("mhasweep %s (git %s)\n", mhas_version(), mhas_git_commit());
     return MHAS_OK;
   }
-  *command = find_command(argv[1]);
+  *command = cli_command_find(argv[1]);
   return *command == NULL ? unknown_command(argv[1], error) : run_command(*command, argc, argv, status, error);
 }
 
@@ -98,12 +71,15 @@ int main(int argc, char **argv) {
   } else {
     (void)fflush(stdout); /* the message below comes after what was said before, wherever both go */
   }
-  if (code == MHAS_OK) {
-    return status;
+  if (code != MHAS_OK) {
+    const bool said_elsewhere = (command == NULL || command->under_mpi) && cli_launcher_rank() != 0;
+    if (error.text[0] != '\0' && !said_elsewhere) {
+      (void)fprintf(stderr, "mhasweep: %s\n", error.text);
+    }
+    status = code == MHAS_USAGE ? CLI_USAGE : CLI_BROKE;
   }
-  const bool said_elsewhere = (command == NULL || command->under_mpi) && cli_launcher_rank() != 0;
-  if (error.text[0] != '\0' && !said_elsewhere) {
-    (void)fprintf(stderr, "mhasweep: %s\n", error.text);
+  if (command == &cli_run) {
+    cli_report_status(status);
   }
-  return code == MHAS_USAGE ? CLI_USAGE : CLI_BROKE;
+  return status;
 }

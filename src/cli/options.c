@@ -11,19 +11,42 @@ enum { OPTIONS_MOST = 16, LONG_BASE = 256 }; /* getopt's codes of long options b
 
 static const cli_option help_option = {"help", 'h', NULL, "this text"};
 
-static const cli_option *option_at(const cli_command *command, int place) {
+const cli_option *cli_option_at(const cli_command *command, int place) {
   return place < command->option_count ? &command->options[place] : &help_option;
+}
+
+static int argument_of(const cli_option *option) {
+  if (option->argument == NULL) {
+    return no_argument;
+  }
+  return option->argument[0] == '[' ? optional_argument : required_argument;
+}
+
+static bool is_number(const char *word) {
+  char *end = NULL;
+  (void)strtod(word, &end);
+  return end != word && *end == '\0';
+}
+
+/* A value that may be missing, as getopt knows it, belongs to the same word (--watch=5). A number in the next word is
+ * taken for it too: no file is called so by chance. */
+static const char *value_of(const cli_option *option, char **words, int count) {
+  if (optarg == NULL && argument_of(option) == optional_argument && optind < count && is_number(words[optind])) {
+    return words[optind++];
+  }
+  return optarg;
 }
 
 /* The table in getopt's words: `longs` and `letters` for the command's options and, after them, --help. */
 static void describe(const cli_command *command, struct option *longs, char *letters) {
   *letters++ = ':'; /* a missing value is told apart from an unknown option */
   for (int i = 0; i <= command->option_count; i++) {
-    const cli_option *option = option_at(command, i);
-    longs[i] = (struct option){option->name, option->argument != NULL, NULL, LONG_BASE + i};
+    const cli_option *option = cli_option_at(command, i);
+    const int argument = argument_of(option);
+    longs[i] = (struct option){option->name, argument, NULL, LONG_BASE + i};
     if (option->letter != 0) {
       *letters++ = option->letter;
-      if (option->argument != NULL) {
+      for (int colons = argument; colons > 0; colons--) { /* getopt: one for a value, two for one that may be missing */
         *letters++ = ':';
       }
     }
@@ -38,7 +61,7 @@ static int place_of(const cli_command *command, int code) {
     return code - LONG_BASE;
   }
   for (int i = 0; i <= command->option_count; i++) {
-    if (option_at(command, i)->letter == code) {
+    if (cli_option_at(command, i)->letter == code) {
       return i;
     }
   }
@@ -48,7 +71,7 @@ static int place_of(const cli_command *command, int code) {
 static mhas_code unknown_option(const cli_command *command, const char *word, mhas_error *error) {
   const char *names[OPTIONS_MOST + 1];
   for (int i = 0; i <= command->option_count; i++) {
-    names[i] = option_at(command, i)->name;
+    names[i] = cli_option_at(command, i)->name;
   }
   char name[64];
   (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
@@ -63,12 +86,12 @@ static mhas_code unknown_option(const cli_command *command, const char *word, mh
 /* What was wrong with the word that getopt refused. */
 static mhas_code refuse(const cli_command *command, int code, const char *word, mhas_error *error) {
   if (code == ':') {
-    const cli_option *option = option_at(command, place_of(command, optopt));
+    const cli_option *option = cli_option_at(command, place_of(command, optopt));
     return mhas_fail(error, MHAS_USAGE, "%s: --%s needs a value: --%s %s", command->name, option->name, option->name,
                      option->argument);
   }
   if (optopt >= LONG_BASE) {
-    const char *name = option_at(command, place_of(command, optopt))->name;
+    const char *name = cli_option_at(command, place_of(command, optopt))->name;
     return mhas_fail(error, MHAS_USAGE, "%s: --%s takes no value", command->name, name);
   }
   if (optopt != 0) {
@@ -102,7 +125,7 @@ mhas_code cli_parse(const cli_command *command, int argc, char **argv, cli_words
   memcpy(copy, argv + 1, (size_t)(argc - 1) * sizeof *copy);
 
   struct option longs[OPTIONS_MOST + 2];
-  char letters[2 * OPTIONS_MOST + 4];
+  char letters[3 * OPTIONS_MOST + 4];
   describe(command, longs, letters);
   mhas_code code = MHAS_OK;
   int found = 0;
@@ -111,10 +134,11 @@ mhas_code cli_parse(const cli_command *command, int argc, char **argv, cli_words
     const int place = place_of(command, found);
     if (found == '?' || found == ':') {
       code = refuse(command, found, copy[optind - 1], error);
-    } else if (option_at(command, place) == &help_option) {
+    } else if (cli_option_at(command, place) == &help_option) {
       words->help = true;
     } else {
-      words->given[words->given_count++] = (struct cli_given){place, optarg};
+      const char *value = value_of(cli_option_at(command, place), copy, argc - 1);
+      words->given[words->given_count++] = (struct cli_given){place, value};
     }
   }
   if (code == MHAS_OK && !words->help) {
@@ -208,6 +232,21 @@ int cli_launcher_rank(void) {
   return 0;
 }
 
+void cli_report_status(int status) {
+  const char *path = getenv("MHASWEEP_STATUS_FILE");
+  if (path == NULL || *path == '\0' || cli_launcher_rank() != 0) {
+    return;
+  }
+  FILE *file = fopen(path, "w");
+  if (file == NULL || fprintf(file, "%d\n", status) < 0) {
+    (void)fprintf(stderr, "mhasweep: warning: %s (MHASWEEP_STATUS_FILE) cannot be written: %s\n", path,
+                  strerror(errno));
+  }
+  if (file != NULL) {
+    (void)fclose(file);
+  }
+}
+
 /* ---- help ---- */
 
 mhas_code cli_print_help(const cli_command *command, mhas_error *error) {
@@ -218,7 +257,7 @@ mhas_code cli_print_help(const cli_command *command, mhas_error *error) {
   (void)printf("\nOptions:\n");
   cli_table table = {.columns = 2};
   for (int i = 0; i <= command->option_count; i++) {
-    const cli_option *option = option_at(command, i);
+    const cli_option *option = cli_option_at(command, i);
     char letter[8] = "    ";
     if (option->letter != 0) {
       (void)snprintf(letter, sizeof letter, "-%c, ", option->letter);

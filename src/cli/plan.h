@@ -9,7 +9,7 @@ typedef struct plan_estimate {
   const char *path;
   mhas_sweep *sweep;
   mhas_plan plan;
-  double rate;         /* operations per second of one core of this machine, measured */
+  double rate;         /* operations per second of one core of this machine in the sweep's precisions, measured */
   int cpus;            /* that this process may use */
   int workers;         /* that they can feed and the sweep can use */
   double workers_most; /* beyond which the costliest point alone decides how long it takes */

@@ -163,15 +163,23 @@ static void print_memory(const plan_estimate *self) {
   }
 }
 
+static const char *precision_of(const mhas_plan *plan) {
+  if (plan->flops_float32 == 0.0) {
+    return "double";
+  }
+  return plan->flops_float32 < plan->flops ? "single and double" : "single";
+}
+
 static void print_time(const plan_estimate *self) {
   char human[MHAS_HUMAN_LENGTH];
   const double seconds = self->plan.flops / self->rate;
   const double hours = seconds / 3600.0;
-  line("time", "about %.*f core-hours (%s on one core): an estimate, by the %.1f GF/s of matrix products measured here",
-       hours < 1.0     ? 4
-       : hours < 100.0 ? 1
-                       : 0,
-       hours, mhas_human_seconds(seconds, human), self->rate * 1e-9);
+  const int decimals = hours < 1.0 ? 4 : hours < 100.0 ? 1 : 0;
+  line("time",
+       "about %.*f core-hours (%s on one core): an estimate, by the %.1f GF/s of matrix products in %s precision "
+       "measured "
+       "here",
+       decimals, hours, mhas_human_seconds(seconds, human), self->rate * 1e-9, precision_of(&self->plan));
 }
 
 static void print_ranks(const plan_estimate *self) {
@@ -261,6 +269,7 @@ mhas_code plan_print_json(const plan_estimate *self, mhas_error *error) {
   cli_json_put(object, "replicates", json_integer(mhas_sweep_replicates(self->sweep)), &failed);
   cli_json_put(object, "search", search_json(self, &failed), &failed);
   cli_json_put(object, "flops", cli_json_number(plan->flops), &failed);
+  cli_json_put(object, "flops_float32", cli_json_number(plan->flops_float32), &failed);
   cli_json_put(object, "flops_most", cli_json_number(plan->flops_most), &failed);
   cli_json_put(object, "parameters_least", cli_json_number(plan->parameters_least), &failed);
   cli_json_put(object, "parameters_most", cli_json_number(plan->parameters_most), &failed);

@@ -9,7 +9,7 @@
 
 #include "cli/cli.h"
 
-enum { WIDTH_DEFAULT = 100, WIDTH_LEAST = 40, WRAP_LEAST = 20 };
+enum { HEIGHT_DEFAULT = 24, WIDTH_DEFAULT = 100, WIDTH_LEAST = 40, WRAP_LEAST = 20 };
 
 mhas_code cli_flush(mhas_error *error) {
   errno = 0;
@@ -40,11 +40,20 @@ int cli_width(void) {
   return WIDTH_DEFAULT;
 }
 
+int cli_height(void) {
+  struct winsize size;
+  const bool known = cli_on_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  return known ? size.ws_row : HEIGHT_DEFAULT;
+}
+
+bool cli_can_draw(void) {
+  const char *terminal = getenv("TERM");
+  return cli_on_terminal() && terminal != NULL && strcmp(terminal, "dumb") != 0;
+}
+
 bool cli_colour(void) {
   const char *refused = getenv("NO_COLOR");
-  const char *terminal = getenv("TERM");
-  return cli_on_terminal() && (refused == NULL || refused[0] == '\0') && terminal != NULL &&
-         strcmp(terminal, "dumb") != 0;
+  return cli_can_draw() && (refused == NULL || refused[0] == '\0');
 }
 
 /* ---- wrapped text ---- */

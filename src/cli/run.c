@@ -1,6 +1,7 @@
 /* mhasweep run: from the command line into the world of MPI and back. */
 #include <math.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -53,13 +54,36 @@ static const cli_option options[OPTION_COUNT] = {
     [OPTION_QUIET] = {"quiet", 'q', NULL, "no progress on stderr, only warnings and errors"},
 };
 
-static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mhas_error *error) {
-  if (MPI_Init(NULL, NULL) != MPI_SUCCESS) {
-    return mhas_fail(error, MHAS_MPI, "MPI_Init failed");
+/* ---- the start: where launchers are told to go on without ranks that died, MPI_Init waits for them for ever ---- */
+
+static const double START_PATIENCE = 5.0; /* times the worker timeout: programs of some ranks may be long in loading */
+
+static void give_up_start(int number) {
+  static const char words[] = "mhasweep: not all ranks have started, and the others do not wait any longer\n";
+  (void)number;
+  if (cli_launcher_rank() <= 1) { /* one could be the one that is missing */
+    (void)!write(STDERR_FILENO, words, sizeof words - 1);
   }
+  _exit(1);
+}
+
+static mhas_code start_mpi(double timeout, mhas_error *error) {
+  const struct sigaction give_up = {.sa_handler = give_up_start};
+  const struct sigaction before = {.sa_handler = SIG_DFL};
+  (void)sigaction(SIGALRM, &give_up, NULL);
+  (void)alarm((unsigned)fmin(ceil(START_PATIENCE * timeout), 1e6));
+  const int code = MPI_Init(NULL, NULL);
+  (void)alarm(0);
+  (void)sigaction(SIGALRM, &before, NULL);
+  return code == MPI_SUCCESS ? MHAS_OK : mhas_fail(error, MHAS_MPI, "MPI_Init failed");
+}
+
+static mhas_code run_sweep(const mhas_run_options *run_options, int *status, mhas_error *error) {
+  MHAS_TRY(start_mpi(run_options->worker_timeout, error));
   mhas_leave leave = MHAS_LEAVE_TOGETHER;
   *status = mhas_run(MPI_COMM_WORLD, run_options, &leave);
   if (leave != MHAS_LEAVE_TOGETHER) {
+    cli_report_status(*status);
     (void)fflush(NULL);
   }
   if (leave == MHAS_LEAVE_ABORT) {
@@ -137,12 +161,19 @@ const cli_command cli_run = {
         "be. How many depends on the point and on that limit alone, so that its numbers do. If there are too few "
         "ranks, "
         "the point stays pending, all others are run, and the exit status is 75.\n\n"
+        "Where ranks may die and the others go on (mpirun --enable-recovery), launchers lose the exit status; it is "
+        "then "
+        "also written to the file that the environment variable MHASWEEP_STATUS_FILE names.\n\n"
         "SIGINT, SIGTERM or SIGUSR1 stop the sweep: no new points start, running ones end or are given up, the file is "
         "complete, and --resume goes on. A second signal does not wait for running points. The same happens before the "
         "time of a SLURM job, or --time-limit, is over: no point starts that would not end in time, and what still "
         "runs near the end is stopped. A training that is stopped keeps its state in FILE.h5.POINT.checkpoint, and "
         "goes "
-        "on from it; such files may be deleted, which costs that state alone.",
+        "on from it; such files may be deleted, which costs that state alone.\n\n"
+        "Under a launcher that lets the other ranks live when one dies (mpirun --enable-recovery), the points of a "
+        "rank "
+        "that dies, or is silent for --worker-timeout, go to others. That mpirun then returns 0 whatever happened: the "
+        "file knows.",
     .options = options,
     .option_count = OPTION_COUNT,
     .examples =

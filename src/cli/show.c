@@ -5,13 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-enum { OPTION_POINT, OPTION_FAILED, OPTION_ALL, OPTION_JSON, OPTION_COUNT };
+enum { OPTION_POINT, OPTION_FAILED, OPTION_ALL, OPTION_WATCH, OPTION_JSON, OPTION_COUNT };
 enum { ROWS_ON_TERMINAL = 40 };
 
 static const cli_option options[OPTION_COUNT] = {
     [OPTION_POINT] = {"point", 'p', "I", "everything about point I (0, 1, 2 ...), with its curves"},
     [OPTION_FAILED] = {"failed", 0, NULL, "only the failed points, with the reasons"},
     [OPTION_ALL] = {"all", 'a', NULL, "all rows of the table also on a terminal, where it ends after 40 otherwise"},
+    [OPTION_WATCH] = {"watch", 'w', "[SECONDS]",
+                      "look again every SECONDS (2 if not said), on a terminal, until every point has ended; Ctrl-C "
+                      "ends it before"},
     [OPTION_JSON] = {"json", 0, NULL, "the same as JSON: facts of the file and a list of points"},
 };
 
@@ -40,14 +43,16 @@ static mhas_code make_columns(show *self, mhas_error *error) {
   return MHAS_OK;
 }
 
+mhas_code show_load_one(show *self, const show_column *column, int64_t first, int64_t count, mhas_error *error) {
+  if (column->texts != NULL) {
+    return mhas_reader_texts(self->reader, column->variable, first, count, SHOW_CELL, column->texts[0], error);
+  }
+  return mhas_reader_numbers(self->reader, column->variable, first, count, column->numbers, error);
+}
+
 mhas_code show_load(show *self, int64_t first, int64_t count, mhas_error *error) {
   for (int i = 0; i < self->column_count; i++) {
-    const show_column *column = &self->columns[i];
-    if (column->texts != NULL) {
-      MHAS_TRY(mhas_reader_texts(self->reader, i, first, count, SHOW_CELL, column->texts[0], error));
-    } else {
-      MHAS_TRY(mhas_reader_numbers(self->reader, i, first, count, column->numbers, error));
-    }
+    MHAS_TRY(show_load_one(self, &self->columns[i], first, count, error));
   }
   return MHAS_OK;
 }
@@ -94,11 +99,13 @@ void show_close(show *self) {
 
 /* ---- the summary ---- */
 
-static void print_attribute(show *self, const char *title, const char *name) {
+/* Each of these returns how many lines it printed. */
+static int print_attribute(show *self, const char *title, const char *name) {
   const char *value = mhas_reader_attribute(self->reader, name);
   if (value[0] != '\0') {
     (void)printf("  %-10s %s\n", title, value);
   }
+  return value[0] != '\0';
 }
 
 static void print_counts(const show *self) {
@@ -115,26 +122,28 @@ static void print_counts(const show *self) {
   (void)putchar('\n');
 }
 
-static void print_times(const show *self) {
+static int print_times(const show *self) {
   const int64_t ended = self->counts[MHAS_DONE] + self->counts[MHAS_FAILED];
   if (ended == 0) {
-    return;
+    return 0;
   }
   char all[MHAS_HUMAN_LENGTH];
   char each[MHAS_HUMAN_LENGTH];
   char most[MHAS_HUMAN_LENGTH];
   (void)printf("  %-10s %s of work, %s a point, the longest %s\n", "time", mhas_human_seconds(self->seconds, all),
                mhas_human_seconds(self->seconds / (double)ended, each), mhas_human_seconds(self->seconds_most, most));
+  return 1;
 }
 
-static void print_summary(show *self) {
+int show_summary(show *self) {
   (void)printf("%s: %s\n", self->path, mhas_reader_attribute(self->reader, "title"));
-  print_attribute(self, "experiment", "experiment");
-  print_attribute(self, "spec hash", "spec_hash");
-  print_attribute(self, "seed", "seed");
-  print_attribute(self, "created", "created");
+  int lines = 1;
+  lines += print_attribute(self, "experiment", "experiment");
+  lines += print_attribute(self, "spec hash", "spec_hash");
+  lines += print_attribute(self, "seed", "seed");
+  lines += print_attribute(self, "created", "created");
   print_counts(self);
-  print_times(self);
+  return lines + 1 + print_times(self);
 }
 
 static void print_advice(const show *self, bool only_failed) {
@@ -145,18 +154,20 @@ static void print_advice(const show *self, bool only_failed) {
 
 /* ---- the command ---- */
 
-static mhas_code print_file(show *self, const cli_words *words, mhas_error *error) {
-  const bool only_failed = cli_has(words, OPTION_FAILED);
+mhas_code show_page(show *self, bool only_failed, bool all, mhas_error *error) {
   const int64_t rows = only_failed ? self->counts[MHAS_FAILED] : self->points;
-  print_summary(self);
+  (void)show_summary(self);
   if (rows == 0) {
     (void)printf("\n%s\n", only_failed ? "No point has failed." : "There are no points.");
     return MHAS_OK;
   }
-  const bool brief = cli_on_terminal() && !cli_has(words, OPTION_ALL);
+  if (!only_failed) {
+    MHAS_TRY(show_chart(self, NULL, error));
+  }
+  const bool brief = cli_on_terminal() && !all;
   const int64_t most = brief && rows > ROWS_ON_TERMINAL ? ROWS_ON_TERMINAL : rows;
   (void)putchar('\n');
-  MHAS_TRY(show_table(self, only_failed, most, error));
+  MHAS_TRY(show_table(self, only_failed ? MHAS_FAILED : SHOW_ALL, most, error));
   if (most < rows) {
     (void)printf("... and %" PRId64 " more (--all shows them)\n", rows - most);
   }
@@ -164,10 +175,32 @@ static mhas_code print_file(show *self, const cli_words *words, mhas_error *erro
   return MHAS_OK;
 }
 
+static mhas_code watch(const cli_words *words, int *status, mhas_error *error) {
+  double seconds = 2.0;
+  bool interrupted = false;
+  MHAS_TRY(cli_number(words, OPTION_WATCH, 0.1, &seconds, error));
+  if (cli_has(words, OPTION_POINT) || cli_has(words, OPTION_FAILED) || cli_has(words, OPTION_JSON)) {
+    return mhas_fail(error, MHAS_USAGE, "show: --watch looks at the whole file; it goes with --all only");
+  }
+  if (!cli_can_draw()) {
+    return mhas_fail(error, MHAS_USAGE,
+                     "show: --watch draws on a terminal, which this is not; in a script ask now and then, with --json");
+  }
+  MHAS_TRY(show_watch(words->operand, seconds, &interrupted, error));
+  *status = interrupted ? CLI_OPEN : CLI_DONE;
+  show self;
+  mhas_code code = show_open(words->operand, &self, error);
+  code = code == MHAS_OK ? show_page(&self, false, cli_has(words, OPTION_ALL), error) : code;
+  show_close(&self);
+  return code;
+}
+
 static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
-  (void)status;
   int64_t point = -1;
   MHAS_TRY(cli_count(words, OPTION_POINT, &point, error));
+  if (cli_has(words, OPTION_WATCH)) {
+    return watch(words, status, error);
+  }
   show self;
   mhas_code code = show_open(words->operand, &self, error);
   if (code == MHAS_OK && point >= self.points) {
@@ -177,7 +210,8 @@ static mhas_code run(const cli_words *words, int *status, mhas_error *error) {
   if (code == MHAS_OK && cli_has(words, OPTION_JSON)) {
     code = show_json(&self, cli_has(words, OPTION_FAILED), point, error);
   } else if (code == MHAS_OK) {
-    code = point >= 0 ? show_point(&self, point, error) : print_file(&self, words, error);
+    code = point >= 0 ? show_point(&self, point, error)
+                      : show_page(&self, cli_has(words, OPTION_FAILED), cli_has(words, OPTION_ALL), error);
   }
   show_close(&self);
   return code;
@@ -188,18 +222,22 @@ const cli_command cli_show = {
     .operand = "FILE.h5",
     .summary = "what is in a result file: a summary and a table of its points",
     .description =
-        "Tells what a result file holds, how many of its points are done, failed, running and pending, and prints a "
-        "table of them: the axes of the sweep, results and status; - for what is missing. On a terminal, results that "
-        "do not fit beside each other are left out, and named. Works while a sweep writes the file.",
+        "Tells what a result file holds, how many of its points are done, failed, running and pending, draws the main "
+        "result over the axis with the most values in a line of bars (one for each value of a second axis, means over "
+        "the rest), and prints a table of the points: the axes of the sweep, results and status; - for what is "
+        "missing. On a terminal, results that do not fit beside each other are left out, and named. Works while a "
+        "sweep writes the file; --watch follows it.",
     .options = options,
     .option_count = OPTION_COUNT,
     .examples =
         "  mhasweep show sweep.h5\n"
         "  mhasweep show sweep.h5 --failed\n"
-        "  mhasweep show sweep.h5 --point 17\n",
+        "  mhasweep show sweep.h5 --point 17\n"
+        "  mhasweep show sweep.h5 --watch\n",
     .statuses =
-        "  0  it was printed\n"
-        "  1  the file cannot be read\n"
-        "  2  the command line is wrong, or there is no such point\n",
+        "   0  it was printed; with --watch: and every point has ended\n"
+        "   1  the file cannot be read\n"
+        "   2  the command line is wrong, or there is no such point\n"
+        "  75  --watch was interrupted before every point had ended\n",
     .run = run,
 };

@@ -1,11 +1,11 @@
-/* The table of points, and the page of one point, for people. */
+/* The table of points, for people. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "cli/show.h"
 
-enum { GAP = 2, RECORDS_SHOWN = 10 };
+enum { GAP = 2 };
 
 void show_cell(const show_column *column, int64_t row, char cell[SHOW_CELL]) {
   if (column->texts != NULL) {
@@ -37,7 +37,8 @@ static void title_of(const show_column *column, char title[SHOW_CELL]) {
 }
 
 /* Axes and results, then the status; of failed points the reason, and no results. */
-static bool belongs(const show *self, const show_column *column, bool only_failed) {
+static bool belongs(const show *self, const show_column *column, int only) {
+  const bool only_failed = only == MHAS_FAILED;
   if (column == self->status) {
     return !only_failed;
   }
@@ -54,10 +55,10 @@ typedef struct layout {
   int point_width;
 } layout;
 
-static void choose(show *self, bool only_failed, layout *out) {
-  show_column *last = only_failed ? self->error : self->status;
+static void choose(show *self, int only, layout *out) {
+  show_column *last = only == MHAS_FAILED ? self->error : self->status;
   for (int i = 0; i < self->column_count; i++) {
-    if (&self->columns[i] != last && belongs(self, &self->columns[i], only_failed)) {
+    if (&self->columns[i] != last && belongs(self, &self->columns[i], only)) {
       out->columns[out->count++] = &self->columns[i];
     }
   }
@@ -89,14 +90,14 @@ static mhas_code fit(layout *out, mhas_text *left_out, mhas_error *error) {
 typedef void row_action(const layout *chosen, int64_t point, int64_t row);
 
 /* Goes over the first `most` points that are wanted. */
-static mhas_code for_each_row(show *self, const layout *chosen, bool only_failed, int64_t most, row_action *action,
+static mhas_code for_each_row(show *self, const layout *chosen, int only, int64_t most, row_action *action,
                               mhas_error *error) {
   int64_t seen = 0;
   for (int64_t first = 0; first < self->points && seen < most && !ferror(stdout); first += SHOW_BLOCK) {
     const int64_t count = self->points - first < SHOW_BLOCK ? self->points - first : SHOW_BLOCK;
     MHAS_TRY(show_load(self, first, count, error));
     for (int64_t row = 0; row < count && seen < most; row++) {
-      if (!only_failed || self->status->numbers[row] == MHAS_FAILED) {
+      if (only == SHOW_ALL || self->status->numbers[row] == only) {
         action(chosen, first + row, row);
         seen++;
       }
@@ -105,15 +106,35 @@ static mhas_code for_each_row(show *self, const layout *chosen, bool only_failed
   return MHAS_OK;
 }
 
+/* Real numbers stand with their decimal points below each other. */
+static bool has_points(const show_column *column) {
+  return column->numbers != NULL && column->facts->type == MHAS_REAL && column->facts->word_count == 0;
+}
+
+static int length_before(const char *number) { return (int)strcspn(number, ".e"); }
+
+static int larger(int a, int b) { return a > b ? a : b; }
+
 static void widen(const layout *chosen, int64_t point, int64_t row) {
   (void)point;
   char cell[SHOW_CELL];
   for (int i = 0; i < chosen->count; i++) {
-    show_cell(chosen->columns[i], row, cell);
-    const int width = cli_text_width(cell);
-    chosen->columns[i]->width = width > chosen->columns[i]->width ? width : chosen->columns[i]->width;
-    chosen->columns[i]->present = chosen->columns[i]->present || strcmp(cell, "-") != 0;
+    show_column *column = chosen->columns[i];
+    show_cell(column, row, cell);
+    column->present = column->present || strcmp(cell, "-") != 0;
+    if (has_points(column)) {
+      column->before = larger(column->before, length_before(cell));
+      column->after = larger(column->after, (int)strlen(cell) - length_before(cell));
+      column->width = larger(column->width, column->before + column->after);
+    } else {
+      column->width = larger(column->width, cli_text_width(cell));
+    }
   }
+}
+
+static void print_number(const show_column *column, const char *cell) {
+  const int behind = has_points(column) ? column->after - ((int)strlen(cell) - length_before(cell)) : 0;
+  (void)printf("%*s%s%*s", GAP + column->width - behind - cli_text_width(cell), "", cell, behind, "");
 }
 
 static const char *status_colour(double status) {
@@ -129,7 +150,7 @@ static void print_row(const layout *chosen, int64_t point, int64_t row) {
   (void)printf("%*" PRId64, chosen->point_width, point);
   for (int i = 0; i + 1 < chosen->count; i++) {
     show_cell(chosen->columns[i], row, cell);
-    (void)printf("%*s%s", GAP + chosen->columns[i]->width - cli_text_width(cell), "", cell);
+    print_number(chosen->columns[i], cell);
   }
   const show_column *last = chosen->columns[chosen->count - 1];
   show_cell(last, row, cell);
@@ -142,13 +163,13 @@ static void print_row(const layout *chosen, int64_t point, int64_t row) {
 
 static void print_titles(const layout *chosen) {
   char title[SHOW_CELL];
-  (void)printf("%*s", chosen->point_width, "point");
+  (void)printf("%s%*s", cli_colour() ? "\033[1m" : "", chosen->point_width, "point");
   for (int i = 0; i < chosen->count; i++) {
     title_of(chosen->columns[i], title);
     const bool last = i + 1 == chosen->count;
     (void)printf("%*s%s", last ? GAP : GAP + chosen->columns[i]->width - cli_text_width(title), "", title);
   }
-  (void)putchar('\n');
+  (void)printf("%s\n", cli_colour() ? "\033[0m" : "");
 }
 
 static void start_widths(const show *self, layout *chosen) {
@@ -158,6 +179,8 @@ static void start_widths(const show *self, layout *chosen) {
   for (int i = 0; i < chosen->count; i++) {
     title_of(chosen->columns[i], text);
     chosen->columns[i]->width = cli_text_width(text);
+    chosen->columns[i]->before = 0;
+    chosen->columns[i]->after = 0;
   }
 }
 
@@ -174,115 +197,27 @@ static void drop_missing(layout *chosen) {
 }
 
 /* Twice over the file: once for the widths, once to print, so that no table has to fit into memory. */
-mhas_code show_table(show *self, bool only_failed, int64_t most, mhas_error *error) {
+mhas_code show_table(show *self, int only, int64_t most, mhas_error *error) {
   layout chosen = {0};
   mhas_text left_out = {0};
   MHAS_TRY(mhas_alloc(&chosen.columns, (size_t)self->column_count, sizeof *chosen.columns, "the columns", error));
-  choose(self, only_failed, &chosen);
+  choose(self, only, &chosen);
   start_widths(self, &chosen);
-  mhas_code code = for_each_row(self, &chosen, only_failed, most, widen, error);
+  mhas_code code = for_each_row(self, &chosen, only, most, widen, error);
   drop_missing(&chosen);
   if (code == MHAS_OK && cli_on_terminal()) {
     code = fit(&chosen, &left_out, error);
   }
   if (code == MHAS_OK) {
     print_titles(&chosen);
-    code = for_each_row(self, &chosen, only_failed, most, print_row, error);
+    code = for_each_row(self, &chosen, only, most, print_row, error);
   }
   if (code == MHAS_OK && left_out.length > 0) {
-    (void)printf("(no room for %s: see --point, --json or export)\n", mhas_text_string(&left_out));
+    mhas_text_append(&left_out, ": see --point, --json or export)");
+    (void)printf("(no room for ");
+    cli_print_hanging(mhas_text_string(&left_out), (int)strlen("(no room for "), cli_width());
   }
   mhas_text_free(&left_out);
   mhas_free(chosen.columns);
   return code;
-}
-
-/* ---- one point ---- */
-
-static mhas_code print_role(const show *self, int role, const char *title, mhas_error *error) {
-  (void)printf("\n%s:\n", title);
-  cli_table table = {.columns = 3, .right = {false, true, false}};
-  char cell[SHOW_CELL];
-  for (int i = 0; i < self->column_count; i++) {
-    const show_column *column = &self->columns[i];
-    if ((int)column->facts->role != role || column == self->error) {
-      continue;
-    }
-    show_cell(column, 0, cell);
-    const char *unit = column->facts->unit;
-    const bool pure = unit == NULL || unit[0] == '\0' || strcmp(unit, "1") == 0 || strcmp(cell, "-") == 0;
-    cli_table_cell(&table, "%s", column->facts->name);
-    cli_table_cell(&table, pure ? "%s" : "%s %s", cell, unit);
-    cli_table_cell(&table, "%s", column->facts->meaning == NULL ? "" : column->facts->meaning);
-  }
-  return cli_table_print(&table, 2, error);
-}
-
-/* Entries that are there: up to the last one that has a number in any curve. */
-static int64_t records_used(const float *curves, int curve_count, int64_t capacity) {
-  int64_t used = 0;
-  for (int curve = 0; curve < curve_count; curve++) {
-    for (int64_t i = used; i < capacity; i++) {
-      used = isnan(curves[curve * capacity + i]) ? used : i + 1;
-    }
-  }
-  return used;
-}
-
-static void print_curves(const show *self, const float *curves, int curve_count, int64_t capacity) {
-  const int64_t used = records_used(curves, curve_count, capacity);
-  const int64_t first = used > RECORDS_SHOWN ? used - RECORDS_SHOWN : 0;
-  if (used == 0) {
-    return;
-  }
-  (void)printf("\nCurves, %" PRId64 " records%s:\n", used, first > 0 ? ", the last of them" : "");
-  for (int curve = 0; curve < curve_count; curve++) {
-    (void)printf("%14s", mhas_reader_curve_name(self->reader, curve));
-  }
-  (void)putchar('\n');
-  for (int64_t i = first; i < used; i++) {
-    for (int curve = 0; curve < curve_count; curve++) {
-      const float value = curves[curve * capacity + i];
-      if (isnan(value)) {
-        (void)printf("%14s", "-");
-      } else {
-        (void)printf("%14.7g", (double)value);
-      }
-    }
-    (void)putchar('\n');
-  }
-}
-
-static mhas_code read_and_print_curves(show *self, int64_t point, mhas_error *error) {
-  const int curve_count = mhas_reader_curve_count(self->reader);
-  const int64_t capacity = mhas_reader_records(self->reader);
-  if (curve_count == 0 || capacity == 0) {
-    return MHAS_OK;
-  }
-  float *curves = NULL;
-  MHAS_TRY(mhas_alloc(&curves, (size_t)curve_count * (size_t)capacity, sizeof *curves, "the curves", error));
-  mhas_code code = MHAS_OK;
-  for (int curve = 0; curve < curve_count && code == MHAS_OK; curve++) {
-    code = mhas_reader_curve(self->reader, curve, point, curves + curve * capacity, error);
-  }
-  if (code == MHAS_OK) {
-    print_curves(self, curves, curve_count, capacity);
-  }
-  mhas_free(curves);
-  return code;
-}
-
-mhas_code show_point(show *self, int64_t point, mhas_error *error) {
-  MHAS_TRY(show_load(self, point, 1, error));
-  char cell[SHOW_CELL];
-  show_cell(self->status, 0, cell);
-  (void)printf("%s: point %" PRId64 ", %s\n", self->path, point, cell);
-  if (self->error->texts[0][0] != '\0') {
-    show_cell(self->error, 0, cell);
-    (void)printf("\nReason: %s\n", cell);
-  }
-  MHAS_TRY(print_role(self, MHAS_ROLE_PARAMETER, "Parameters", error));
-  MHAS_TRY(print_role(self, MHAS_ROLE_RESULT, "Results", error));
-  MHAS_TRY(print_role(self, MHAS_ROLE_RUN, "Run", error));
-  return read_and_print_curves(self, point, error);
 }

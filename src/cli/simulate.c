@@ -136,7 +136,7 @@ static mhas_code simulate(const cli_words *words, simulated *self, mhas_sweep *s
                      mhas_sweep_grid_count(sweep), points_most);
   }
   if (!cli_has(words, OPTION_RATE)) {
-    MHAS_TRY(cli_dgemm_rate(rate_seconds, &self->rate, error));
+    MHAS_TRY(cli_gemm_rate(false, rate_seconds, &self->rate, error));
   }
   self->options.seconds_per_flop = 1.0 / self->rate;
   self->options.seed = mhas_sweep_seed(sweep);

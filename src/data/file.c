@@ -46,6 +46,10 @@ static mhas_code choose_format(mhas_file *file, mhas_error *error) {
     file->format = &mhas_format_idx;
     return MHAS_OK;
   }
+  if (file->kind == MHAS_FILE_LABELS && !is_npy && !is_hdf5) {
+    file->format = &mhas_format_idx;
+    return MHAS_OK;
+  }
   if (!is_npy && !is_hdf5) {
     return mhas_fail(error, MHAS_IO, "%s: is neither a .npy nor an HDF5 file", file->path);
   }
@@ -73,6 +77,8 @@ void mhas_files_close(void) {
   }
 }
 
+int mhas_file_rank(const mhas_file *file) { return file->kind == MHAS_FILE_LABELS ? 1 : MHAS_FILE_RANK; }
+
 mhas_code mhas_file_check_shape(const mhas_file *file, mhas_error *error) {
   double numbers = 1.0;
   for (int i = 0; i < MHAS_FILE_RANK; i++) {
@@ -96,7 +102,7 @@ mhas_code mhas_file_open(mhas_file_kind kind, const char *path, mhas_file **file
   }
   mhas_file *made = NULL;
   MHAS_TRY(mhas_alloc(&made, 1, sizeof *made, "a file", error));
-  *made = (mhas_file){.kind = kind, .descriptor = -1, .dataset = H5I_INVALID_HID};
+  *made = (mhas_file){.kind = kind, .shape = {1, 1, 1}, .descriptor = -1, .dataset = H5I_INVALID_HID};
   mhas_code code = mhas_alloc(&made->path, strlen(path) + 1, 1, "a file's name", error);
   if (code == MHAS_OK) {
     memcpy(made->path, path, strlen(path));
@@ -121,8 +127,8 @@ const char *mhas_file_path(const mhas_file *file) { return file->path; }
 const int64_t *mhas_file_shape(const mhas_file *file) { return file->shape; }
 
 double mhas_file_bytes(const mhas_file *file) {
-  return file->kind == MHAS_FILE_IMAGES ? (double)file->shape[0] * (double)file->shape[1] * (double)file->shape[2]
-                                        : 0.0;
+  return file->format == &mhas_format_idx ? (double)file->shape[0] * (double)file->shape[1] * (double)file->shape[2]
+                                          : 0.0;
 }
 
 static mhas_code check_finite(const mhas_file *file, int64_t first, int64_t count, const double *values,

@@ -1,5 +1,5 @@
 /*
- * Files of tokens and of images: what is in them, and any block of their samples as doubles.
+ * Files of tokens, of images and of labels: what is in them, and any block of their samples as doubles.
  *
  * A file is opened once per process and kept until mhas_files_close, so that asking for it again costs a comparison of
  * names: a sweep asks at every point. A file that is changed while a sweep runs is not noticed.
@@ -11,7 +11,8 @@
 
 typedef enum mhas_file_kind {
   MHAS_FILE_TOKENS, /* (T, n + 1, d) of float32 or float64: .npy, or HDF5 with a dataset `tokens` */
-  MHAS_FILE_IMAGES  /* (T, rows, columns) of bytes: IDX, gzipped or not */
+  MHAS_FILE_IMAGES, /* (T, rows, columns) of bytes: IDX, gzipped or not */
+  MHAS_FILE_LABELS  /* (T) of numbers of any kind: .npy; IDX; or HDF5 with a dataset `labels` */
 } mhas_file_kind;
 
 typedef struct mhas_file mhas_file;
@@ -24,7 +25,7 @@ mhas_code mhas_file_open(mhas_file_kind kind, const char *path, mhas_file **file
 void mhas_files_close(void); /* all of them */
 
 const char *mhas_file_path(const mhas_file *file);
-const int64_t *mhas_file_shape(const mhas_file *file); /* [MHAS_FILE_RANK], the samples first */
+const int64_t *mhas_file_shape(const mhas_file *file); /* [MHAS_FILE_RANK], the samples first; 1s behind labels' */
 double mhas_file_bytes(const mhas_file *file);         /* of memory that it holds once it is read from */
 
 /* Samples first .. first + count - 1. MHAS_NUMERIC if a number is not finite. */

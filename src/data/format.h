@@ -19,7 +19,8 @@ struct mhas_file {
   /* .npy: */
   int descriptor;
   int64_t offset; /* of the first number */
-  bool is_double;
+  char number;    /* f, i or u, */
+  int64_t number_bytes;
   /* HDF5: */
   hid_t dataset;
   /* IDX: all of it, once it is read from */
@@ -36,6 +37,9 @@ struct mhas_format {
 extern const mhas_format mhas_format_npy;
 extern const mhas_format mhas_format_hdf5;
 extern const mhas_format mhas_format_idx;
+
+/* Dimensions of what is in the file: of labels 1, else MHAS_FILE_RANK. */
+int mhas_file_rank(const mhas_file *file);
 
 /* Is it a shape that can be used: every extent at least 1, all numbers together addressable? */
 mhas_code mhas_file_check_shape(const mhas_file *file, mhas_error *error);

@@ -1,27 +1,27 @@
-/* HDF5 with a dataset `tokens` of floating-point numbers; HDF5 converts their size and byte order. */
+/* HDF5 with a dataset `tokens` of floating-point numbers, or `labels`; HDF5 converts their size and byte order. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "data/format.h"
 
-#define DATASET "tokens"
+static const char *dataset_of(const mhas_file *file) { return file->kind == MHAS_FILE_LABELS ? "labels" : "tokens"; }
 
 static mhas_code take_space(mhas_file *file, hid_t type, hid_t space, mhas_error *error) {
   hsize_t extent[MHAS_FILE_RANK] = {0};
   const int rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
   if (type < 0 || rank < 0) {
-    return mhas_fail(error, MHAS_IO, "%s: its dataset " DATASET " cannot be read", file->path);
+    return mhas_fail(error, MHAS_IO, "%s: its dataset %s cannot be read", file->path, dataset_of(file));
   }
-  if (H5Tget_class(type) != H5T_FLOAT) {
-    return mhas_fail(error, MHAS_IO, "%s: its dataset " DATASET " does not hold floating-point numbers", file->path);
+  const bool labels = file->kind == MHAS_FILE_LABELS;
+  if (H5Tget_class(type) != H5T_FLOAT && !(labels && H5Tget_class(type) == H5T_INTEGER)) {
+    return mhas_fail(error, MHAS_IO, "%s: its dataset %s does not hold %s", file->path, dataset_of(file),
+                     labels ? "numbers" : "floating-point numbers");
   }
-  if (rank != MHAS_FILE_RANK || H5Sget_simple_extent_dims(space, extent, NULL) < 0) {
-    return mhas_fail(error, MHAS_IO,
-                     "%s: its dataset " DATASET
-                     " has %d dimensions; tokens are (samples, context + 1, dim), the query first",
-                     file->path, rank);
+  if (rank != mhas_file_rank(file) || H5Sget_simple_extent_dims(space, extent, NULL) < 0) {
+    return mhas_fail(error, MHAS_IO, "%s: its dataset %s has %d dimensions; %s", file->path, dataset_of(file), rank,
+                     labels ? "labels are (samples)" : "tokens are (samples, context + 1, dim), the query first");
   }
-  for (int i = 0; i < MHAS_FILE_RANK; i++) {
+  for (int i = 0; i < rank; i++) {
     file->shape[i] = (int64_t)extent[i];
   }
   return mhas_file_check_shape(file, error);
@@ -34,8 +34,8 @@ static mhas_code open_hdf5(mhas_file *file, mhas_error *error) {
   mhas_code code = MHAS_OK;
   H5E_BEGIN_TRY {
     opened = H5Fopen(file->path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    has_tokens = opened < 0 ? 0 : H5Lexists(opened, DATASET, H5P_DEFAULT);
-    file->dataset = has_tokens > 0 ? H5Dopen2(opened, DATASET, H5P_DEFAULT) : H5I_INVALID_HID;
+    has_tokens = opened < 0 ? 0 : H5Lexists(opened, dataset_of(file), H5P_DEFAULT);
+    file->dataset = has_tokens > 0 ? H5Dopen2(opened, dataset_of(file), H5P_DEFAULT) : H5I_INVALID_HID;
   }
   H5E_END_TRY
   if (opened < 0) {
@@ -43,7 +43,7 @@ static mhas_code open_hdf5(mhas_file *file, mhas_error *error) {
                      file->path);
   }
   if (file->dataset < 0) {
-    code = mhas_fail(error, MHAS_IO, "%s: has no dataset " DATASET, file->path);
+    code = mhas_fail(error, MHAS_IO, "%s: has no dataset %s", file->path, dataset_of(file));
   } else {
     const hid_t type = H5Dget_type(file->dataset);
     const hid_t space = H5Dget_space(file->dataset);
@@ -67,7 +67,7 @@ static mhas_code read_hdf5(mhas_file *file, int64_t first, int64_t count, double
     return MHAS_OK;
   }
   H5E_BEGIN_TRY {
-    const hid_t memory = H5Screate_simple(MHAS_FILE_RANK, extent, NULL);
+    const hid_t memory = H5Screate_simple(mhas_file_rank(file), extent, NULL);
     const hid_t space = H5Dget_space(file->dataset);
     done = memory >= 0 && space >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, extent, NULL) >= 0 &&
            H5Dread(file->dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, out) >= 0;
@@ -76,9 +76,8 @@ static mhas_code read_hdf5(mhas_file *file, int64_t first, int64_t count, double
   }
   H5E_END_TRY
   return done ? MHAS_OK
-              : mhas_fail(error, MHAS_IO,
-                          "%s: samples %" PRId64 " to %" PRId64 " of its dataset " DATASET " cannot be read",
-                          file->path, first, first + count - 1);
+              : mhas_fail(error, MHAS_IO, "%s: samples %" PRId64 " to %" PRId64 " of its dataset %s cannot be read",
+                          file->path, first, first + count - 1, dataset_of(file));
 }
 
 static void close_hdf5(mhas_file *file) {

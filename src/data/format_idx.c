@@ -10,7 +10,10 @@
 
 #include "data/format.h"
 
-enum { HEADER = 16, BYTES = 0x08 };
+enum { HEADER_MOST = 16, BYTES = 0x08 };
+
+/* The extents of an array of images or labels, 4 bytes each, stand behind 4 bytes. */
+static int header_bytes(const mhas_file *file) { return 4 + 4 * mhas_file_rank(file); }
 
 static mhas_code open_stream(const mhas_file *file, gzFile *stream, mhas_error *error) {
   *stream = gzopen(file->path, "rb");
@@ -22,22 +25,25 @@ static int64_t big_endian(const unsigned char *bytes) {
 }
 
 static mhas_code read_header(mhas_file *file, gzFile stream, mhas_error *error) {
-  unsigned char header[HEADER] = {0};
-  const int count = gzread(stream, header, HEADER);
+  const bool labels = file->kind == MHAS_FILE_LABELS;
+  unsigned char header[HEADER_MOST] = {0};
+  const int count = gzread(stream, header, (unsigned)header_bytes(file));
   if (count < 0) {
     return mhas_fail(error, MHAS_IO, "%s: is cut short or damaged", file->path);
   }
   if (count < 4 || header[0] != 0 || header[1] != 0) {
-    return mhas_fail(error, MHAS_IO, "%s: is no IDX file of images, gzipped or not", file->path);
+    return mhas_fail(error, MHAS_IO, "%s: is no IDX file of %s, gzipped or not%s", file->path,
+                     labels ? "labels" : "images", labels ? ", no .npy and no HDF5 file" : "");
   }
-  if (header[2] != BYTES || header[3] != MHAS_FILE_RANK) {
-    return mhas_fail(error, MHAS_IO, "%s: holds %s in %d dimensions; images are bytes in 3: (images, rows, columns)",
-                     file->path, header[2] == BYTES ? "bytes" : "other numbers than bytes", header[3]);
+  if (header[2] != BYTES || header[3] != mhas_file_rank(file)) {
+    return mhas_fail(error, MHAS_IO, "%s: holds %s in %d dimensions; %s", file->path,
+                     header[2] == BYTES ? "bytes" : "other numbers than bytes", header[3],
+                     labels ? "labels are bytes in 1" : "images are bytes in 3: (images, rows, columns)");
   }
-  if (count < HEADER) {
+  if (count < header_bytes(file)) {
     return mhas_fail(error, MHAS_IO, "%s: is cut short", file->path);
   }
-  for (int i = 0; i < MHAS_FILE_RANK; i++) {
+  for (int i = 0; i < mhas_file_rank(file); i++) {
     file->shape[i] = big_endian(header + 4 + 4 * i);
   }
   return mhas_file_check_shape(file, error);
@@ -88,7 +94,7 @@ static mhas_code load(mhas_file *file, mhas_error *error) {
   gzFile stream = NULL;
   MHAS_TRY(open_stream(file, &stream, error));
   mhas_code code = MHAS_OK;
-  if (gzseek(stream, HEADER, SEEK_SET) != HEADER) {
+  if (gzseek(stream, header_bytes(file), SEEK_SET) != header_bytes(file)) {
     code = mhas_fail(error, MHAS_IO, "%s: is cut short or damaged", file->path);
   }
   if (code == MHAS_OK) {

@@ -46,14 +46,23 @@ static const char *value_of(const char *header, const char *key) {
 
 static mhas_code take_type(mhas_file *file, const char *header, mhas_error *error) {
   const char *type = value_of(header, "descr");
+  const bool labels = file->kind == MHAS_FILE_LABELS;
   if (type != NULL && (strncmp(type, "'<f4'", 5) == 0 || strncmp(type, "'<f8'", 5) == 0)) {
-    file->is_double = type[3] == '8';
+    file->number = 'f';
+    file->number_bytes = type[3] - '0';
+    return MHAS_OK;
+  }
+  if (labels && type != NULL && type[0] == '\'' && strchr("<|", type[1]) != NULL && strchr("iu", type[2]) != NULL &&
+      strchr("1248", type[3]) != NULL && type[4] == '\'') {
+    file->number = type[2];
+    file->number_bytes = type[3] - '0';
     return MHAS_OK;
   }
   const int length = type == NULL ? 0 : (int)strcspn(type, ",}");
-  return mhas_fail(error, MHAS_IO,
-                   "%s: holds numbers of the type %.*s; tokens are float32 or float64, little-endian ('<f4', '<f8')",
-                   file->path, length, type == NULL ? "" : type);
+  return mhas_fail(error, MHAS_IO, "%s: holds numbers of the type %.*s; %s, little-endian ('<%s', '<f8')", file->path,
+                   length, type == NULL ? "" : type,
+                   labels ? "labels are integers or floating-point numbers" : "tokens are float32 or float64",
+                   labels ? "i8" : "f4");
 }
 
 static mhas_code take_shape(mhas_file *file, const char *header, mhas_error *error) {
@@ -64,38 +73,36 @@ static mhas_code take_shape(mhas_file *file, const char *header, mhas_error *err
   }
   const int length = (int)strcspn(shape, "}\n");
   char *rest = (char *)shape + 1;
+  const int wanted = mhas_file_rank(file);
   int rank = 0;
-  while (*rest != ')' && *rest != '\0' && rank <= MHAS_FILE_RANK) {
+  while (*rest != ')' && *rest != '\0' && rank <= wanted) {
     char *end = NULL;
     errno = 0;
     const long long extent = strtoll(rest, &end, 10);
     if (end == rest || errno != 0) {
       break;
     }
-    if (rank < MHAS_FILE_RANK) {
+    if (rank < wanted) {
       file->shape[rank] = extent;
     }
     rank++;
     rest = end + strspn(end, ", ");
   }
-  if (*rest != ')' || rank != MHAS_FILE_RANK) {
-    return mhas_fail(error, MHAS_IO, "%s: has the shape %.*s; tokens are (samples, context + 1, dim), the query first",
-                     file->path, length, shape);
+  if (*rest != ')' || rank != wanted) {
+    return mhas_fail(error, MHAS_IO, "%s: has the shape %.*s; %s", file->path, length, shape,
+                     file->kind == MHAS_FILE_LABELS ? "labels are (samples)"
+                                                    : "tokens are (samples, context + 1, dim), the query first");
   }
   if (strncmp(order, "False", 5) != 0) {
-    return mhas_fail(error, MHAS_IO, "%s: is in Fortran's order; save numpy.ascontiguousarray(tokens)", file->path);
+    return mhas_fail(error, MHAS_IO, "%s: is in Fortran's order; save numpy.ascontiguousarray(array)", file->path);
   }
   return mhas_file_check_shape(file, error);
-}
-
-static int64_t number_bytes(const mhas_file *file) {
-  return file->is_double ? (int64_t)sizeof(double) : (int64_t)sizeof(float);
 }
 
 static mhas_code check_size(const mhas_file *file, mhas_error *error) {
   struct stat facts;
   const int64_t expected =
-      file->offset + file->shape[0] * file->shape[1] * file->shape[2] * number_bytes(file); /* below 2^52 */
+      file->offset + file->shape[0] * file->shape[1] * file->shape[2] * file->number_bytes; /* below 2^52 */
   if (fstat(file->descriptor, &facts) != 0) {
     return mhas_fail(error, MHAS_IO, "%s: %s", file->path, strerror(errno));
   }
@@ -146,19 +153,32 @@ static mhas_code open_npy(mhas_file *file, mhas_error *error) {
   return code;
 }
 
-/* Single precision is read into the upper half of the place and widened from the front. */
+/* The number at `place` of the file's type. */
+static double number_at(const mhas_file *file, const char *place) {
+  union {
+    float real4;
+    double real8;
+    uint64_t word;
+  } raw = {.word = 0};
+  memcpy(&raw, place, (size_t)file->number_bytes);
+  if (file->number == 'f') {
+    return file->number_bytes == 8 ? raw.real8 : (double)raw.real4;
+  }
+  const int unused = 64 - 8 * (int)file->number_bytes; /* bits; shifted out and in again, they take the sign */
+  return file->number == 'u' ? (double)raw.word : (double)((int64_t)(raw.word << unused) >> unused);
+}
+
+/* Shorter numbers are read into the end of the place and widened from the front. */
 static mhas_code read_npy(mhas_file *file, int64_t first, int64_t count, double *out, mhas_error *error) {
   const int64_t size = file->shape[1] * file->shape[2];
   const int64_t numbers = count * size;
-  const int64_t offset = file->offset + first * size * number_bytes(file);
-  char *place = (char *)out + (file->is_double ? 0 : numbers * (int64_t)sizeof(float));
-  if (!read_at(file->descriptor, place, (size_t)(numbers * number_bytes(file)), offset)) {
+  const int64_t offset = file->offset + first * size * file->number_bytes;
+  char *place = (char *)out + numbers * ((int64_t)sizeof *out - file->number_bytes);
+  if (!read_at(file->descriptor, place, (size_t)(numbers * file->number_bytes), offset)) {
     return cut_short(file, error);
   }
-  for (int64_t i = 0; i < numbers && !file->is_double; i++) {
-    float number = 0.0F;
-    memcpy(&number, place + i * (int64_t)sizeof number, sizeof number);
-    out[i] = (double)number;
+  for (int64_t i = 0; i < numbers; i++) {
+    out[i] = number_at(file, place + i * file->number_bytes);
   }
   return MHAS_OK;
 }

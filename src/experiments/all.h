@@ -7,5 +7,9 @@
 extern const mhas_experiment mhas_experiment_probe;
 extern const mhas_experiment mhas_experiment_memorize;
 extern const mhas_experiment mhas_experiment_assumptions;
+extern const mhas_experiment mhas_experiment_optimize;
+extern const mhas_experiment mhas_experiment_select;
+extern const mhas_experiment mhas_experiment_overfit;
+extern const mhas_experiment mhas_experiment_icl;
 
 #endif

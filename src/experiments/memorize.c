@@ -187,10 +187,12 @@ static mhas_cost cost(const mhas_value *values) {
   const mhas_recipe recipe = recipe_of(values);
   const bool compressed = values[P_PRUNE].real > 0.0 || values[P_BITS].integer > 0;
   const double parameters_count = (double)mhas_model_parameters(&recipe.model);
+  const double flops = mhas_recipe_flops(&recipe) +
+                       extra_passes(values, &recipe) *
+                           mhas_model_forward_flops(&recipe.model, recipe.batch, (double)recipe.data.samples);
   return (mhas_cost){
-      .flops = mhas_recipe_flops(&recipe) +
-               extra_passes(values, &recipe) *
-                   mhas_model_forward_flops(&recipe.model, recipe.batch, (double)recipe.data.samples),
+      .flops = flops,
+      .flops_float32 = recipe.precision == MHAS_FLOAT32 ? flops : 0.0,
       .bytes = mhas_recipe_bytes(&recipe) + (compressed ? 2.0 * sizeof(double) * parameters_count : 0.0),
       .records = mhas_recipe_evaluations(&recipe),
       .spectrum = 0,
@@ -364,7 +366,7 @@ const mhas_experiment mhas_experiment_memorize = {
         "one "
         "query, linear decoder) with its recipe (Adam, warm-up and cosine, best model kept, early stop) on random data "
         "and reports how much of it is memorized.",
-    .numerics = 2,
+    .numerics = 3,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,

@@ -43,6 +43,10 @@ static const mhas_parameter parameters[P_COUNT] = {
         {"solver", MHAS_CHOICE, "1", "svd", 0, 0, solvers,
          "how the rank of Z is found. svd: from all singular values; rrqr: randomized rank-revealing QR, at the "
          "speed of QR, for large Z; qp3: QR with pivots column by column, a slow reference"},
+    [P_LOOSE_RANKS] =
+        {"loose_ranks", MHAS_FLAG, "1", "true", 0, 0, NULL,
+         "rank_1e3, rank_1e6 and rank_1e9 too, exactly; with rrqr and qp3 and a slow decay of the singular values they "
+         "take several times as long as the rank itself; false: they are missing"},
     [P_SATURATION_GAIN] = {"saturation_gain", MHAS_REAL, "1", "1.0e4", DBL_TRUE_MIN, 1e12, NULL,
                            "factor c by which a head saturates on samples of earlier heads (weights: constructed)"},
     [P_PEAK] = {"peak", MHAS_REAL, "1", "3.0", 0, 100, NULL,
@@ -57,9 +61,9 @@ static const mhas_parameter parameters[P_COUNT] = {
 
 static const mhas_result results[R_COUNT] = {
     [R_RANK] = {"rank", MHAS_INTEGER, "1", "numerical rank of Z: singular values above max(T, H d) eps sigma_1"},
-    [R_RANK_1E3] = {"rank_1e3", MHAS_INTEGER, "1", "singular values of Z above 1e-3 sigma_1"},
-    [R_RANK_1E6] = {"rank_1e6", MHAS_INTEGER, "1", "singular values of Z above 1e-6 sigma_1"},
-    [R_RANK_1E9] = {"rank_1e9", MHAS_INTEGER, "1", "singular values of Z above 1e-9 sigma_1"},
+    [R_RANK_1E3] = {"rank_1e3", MHAS_INTEGER, "1", "singular values of Z above 1e-3 sigma_1 (loose_ranks)"},
+    [R_RANK_1E6] = {"rank_1e6", MHAS_INTEGER, "1", "singular values of Z above 1e-6 sigma_1 (loose_ranks)"},
+    [R_RANK_1E9] = {"rank_1e9", MHAS_INTEGER, "1", "singular values of Z above 1e-9 sigma_1 (loose_ranks)"},
     [R_CONDITION] = {"condition", MHAS_REAL, "1",
                      "sigma_1 / sigma_r of Z, r = rank; rrqr and qp3: estimated, sigma_r by |R_rr|"},
     [R_RESIDUAL] = {"residual", MHAS_REAL, "1", "||Z B - Y|| / ||Y|| (Frobenius) of the minimum-norm least-squares B"},
@@ -224,7 +228,8 @@ double probe_flops(const mhas_value *values) {
   const int64_t outputs = probe_output_count(values);
   const mhas_source_shape source = probe_source(values);
   if (probe_solver(values) != MHAS_SOLVE_SVD) {
-    return mhas_source_flops(&source) + mhas_probe_spread_flops(&shape, samples, outputs, probe_solver(values));
+    return mhas_source_flops(&source) +
+           mhas_probe_spread_flops(&shape, samples, outputs, probe_solver(values), values[P_LOOSE_RANKS].integer != 0);
   }
   return mhas_source_flops(&source) + mhas_features_flops(&shape, samples) +
          mhas_least_squares_flops(samples, width, outputs) + 2.0 * (double)samples * (double)width * (double)outputs;
@@ -257,9 +262,11 @@ static mhas_cost cost(const mhas_value *values) {
   const mhas_weights_wish wish = probe_wish(values);
   const double drawn = wish.kind == MHAS_WEIGHTS_TRAINED ? fmax(contexts, (double)(block * shape.dim)) : 0.0;
   const double solve = mhas_least_squares_bytes(samples, width, outputs);
+  const bool float32 = wish.kind == MHAS_WEIGHTS_TRAINED && wish.recipe.precision == MHAS_FLOAT32;
   const double ranks = probe_is_constructed(values) ? mhas_nested_ranks_bytes(samples, width) : 0.0;
   return (mhas_cost){
       .flops = mhas_weights_flops(&wish) + probe_flops(values),
+      .flops_float32 = float32 ? mhas_weights_flops(&wish) : 0.0,
       .bytes = probe_solver(values) == MHAS_SOLVE_SVD
                    ? mhas_source_bytes(&wish.source) + sizeof(double) * (numbers + drawn) +
                          fmax(fmax(solve, ranks), mhas_weights_bytes(&wish))
@@ -312,7 +319,7 @@ const mhas_experiment mhas_experiment_probe = {
         "random, constructed by the proof of the theorem, or trained, measures its singular values and numerical rank, "
         "and fits random labels with the best linear readout. The "
         "bounds of the theory of memorization capacity stand beside the measured rank.",
-    .numerics = 2,
+    .numerics = 3,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,

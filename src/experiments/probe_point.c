@@ -172,9 +172,11 @@ static mhas_code fit(probe *p, mhas_error *error) {
 
   const int64_t rank = mhas_numerical_rank(p->sigma, least, tolerance);
   result[R_RANK].integer = rank;
-  result[R_RANK_1E3].integer = mhas_numerical_rank(p->sigma, least, 1e-3);
-  result[R_RANK_1E6].integer = mhas_numerical_rank(p->sigma, least, 1e-6);
-  result[R_RANK_1E9].integer = mhas_numerical_rank(p->sigma, least, 1e-9);
+  if (values[P_LOOSE_RANKS].integer != 0) {
+    result[R_RANK_1E3].integer = mhas_numerical_rank(p->sigma, least, 1e-3);
+    result[R_RANK_1E6].integer = mhas_numerical_rank(p->sigma, least, 1e-6);
+    result[R_RANK_1E9].integer = mhas_numerical_rank(p->sigma, least, 1e-9);
+  }
   result[R_CONDITION].real = rank > 0 ? p->sigma[0] / p->sigma[rank - 1] : NAN;
 
   const double labels = frobenius(p->Y, p->T * p->outputs);

@@ -26,13 +26,19 @@ double mhas_probe_spread_bytes(const mhas_features_shape *shape, int64_t samples
 }
 
 /* Singular values without vectors are a reduction to bidiagonal form, some (8/3) n^3 for n x n; pivots one by one take
- * the time of three times the operations, but not more operations. */
+ * the time of three times the operations, but not more operations. Loose ranks of a slow decay are in doubt all over R:
+ * an LQ factorization and the singular values of it. */
 double mhas_probe_spread_flops(const mhas_features_shape *shape, int64_t samples, int64_t outputs,
-                               mhas_probe_solver solver) {
+                               mhas_probe_solver solver, bool loose_ranks) {
   const int64_t width = shape->heads * shape->dim;
   const double large = (double)(samples > width ? samples : width);
   const double least = (double)(samples < width ? samples : width);
-  const double svd = solver == MHAS_SOLVE_SVD ? 4.0 * least * least * (large - least / 3.0) : 0.0;
+  double svd = 0.0;
+  if (solver == MHAS_SOLVE_SVD) {
+    svd = 4.0 * least * least * (large - least / 3.0);
+  } else if (loose_ranks) {
+    svd = 2.0 * least * least * ((double)width - least / 3.0) + 8.0 / 3.0 * least * least * least;
+  }
   return 2.0 * mhas_features_flops(shape, samples) + mhas_qr_flops(samples, width, outputs, 1) + svd;
 }
 
@@ -100,7 +106,8 @@ static mhas_code rank_by_values(mhas_spread_probe *probe, matrices *m, mhas_erro
   tolerances_of(probe, tolerances);
   MHAS_TRY(mhas_cyclic_singular_values(&m->Z, probe->sigma, error));
   for (int i = 0; i < MHAS_PROBE_RANKS && probe->solver == MHAS_SOLVE_SVD; i++) {
-    probe->ranks[i] = mhas_numerical_rank(probe->sigma, least_of(probe), tolerances[i]);
+    const bool asked = i == 0 || probe->loose_ranks;
+    probe->ranks[i] = asked ? mhas_numerical_rank(probe->sigma, least_of(probe), tolerances[i]) : -1;
   }
   const int64_t rank = probe->ranks[0];
   probe->condition = rank > 0 ? probe->sigma[0] / probe->sigma[rank - 1] : NAN;
@@ -116,9 +123,11 @@ static mhas_code factor(mhas_spread_probe *probe, matrices *m, mhas_error *error
   if (probe->solver == MHAS_SOLVE_SVD) {
     return MHAS_OK;
   }
+  const int asked = probe->loose_ranks ? MHAS_PROBE_RANKS : 1;
   for (int i = 0; i < MHAS_PROBE_RANKS; i++) {
-    MHAS_TRY(mhas_qr_rank(m->qr, tolerances[i], &probe->ranks[i], error));
+    probe->ranks[i] = -1;
   }
+  MHAS_TRY(mhas_qr_ranks(m->qr, tolerances, asked, probe->ranks, error));
   const int64_t rank = probe->ranks[0];
   const bool known = rank > 0 && rank <= mhas_qr_steps(m->qr);
   probe->condition = known ? mhas_qr_largest(m->qr) / mhas_qr_diagonal(m->qr)[rank - 1] : NAN;

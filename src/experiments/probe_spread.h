@@ -17,6 +17,7 @@ typedef struct mhas_spread_probe {
   int64_t width;        /* H d */
   int64_t outputs;
   mhas_probe_solver solver;
+  bool loose_ranks; /* whether the three loose ranks are wanted; they are -1 if not */
   double fit_tolerance;
   const double *W_Q, *W_K, *compose;    /* as for mhas_features, on every rank */
   const mhas_features_samples *samples; /* that Z is made of; not collective */
@@ -40,6 +41,6 @@ mhas_code mhas_probe_spread(mhas_spread_probe *probe, mhas_error *error);
 double mhas_probe_spread_bytes(const mhas_features_shape *shape, int64_t samples, int64_t outputs,
                                mhas_probe_solver solver, int ranks);
 double mhas_probe_spread_flops(const mhas_features_shape *shape, int64_t samples, int64_t outputs,
-                               mhas_probe_solver solver);
+                               mhas_probe_solver solver, bool loose_ranks);
 
 #endif

@@ -80,6 +80,7 @@ static mhas_code fit_spread(probe *p, double *drawn, int64_t *saturated, mhas_er
       .width = p->width,
       .outputs = p->outputs,
       .solver = probe_solver(values),
+      .loose_ranks = values[P_LOOSE_RANKS].integer != 0,
       .fit_tolerance = values[P_FIT_TOLERANCE].real,
       .W_Q = p->weights.W_Q,
       .W_K = p->weights.W_K,

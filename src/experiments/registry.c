@@ -8,6 +8,10 @@ static const mhas_experiment *const experiments[] = {
     &mhas_experiment_probe,
     &mhas_experiment_memorize,
     &mhas_experiment_assumptions,
+    &mhas_experiment_optimize,
+    &mhas_experiment_select,
+    &mhas_experiment_overfit,
+    &mhas_experiment_icl,
 };
 
 const mhas_experiment *const *mhas_experiments(int *count) {

@@ -121,11 +121,22 @@ mhas_cost mhas_experiment_cost(const mhas_experiment *experiment, const mhas_val
   }
   mhas_cost cost = experiment->base->cost(likely);
   cost.flops *= trials;
+  cost.flops_float32 *= trials;
   cost.records = cost.records > trials_most(search) ? cost.records : trials_most(search);
   return cost;
 }
 
 /* ---- one point ------------------------------------------------------------------------ */
+
+enum { TRIALS_MOST = 160 }; /* more than 64-bit doublings and bisections can take */
+
+/* What a checkpoint needs beside the row: the search is played again from it, without its trials. */
+typedef struct memory {
+  int64_t guessed, guess;
+  int64_t count;
+  int64_t sizes[TRIALS_MOST];
+  double values[TRIALS_MOST];
+} memory;
 
 typedef struct hunt {
   const mhas_experiment *experiment; /* the one that searches */
@@ -137,7 +148,18 @@ typedef struct hunt {
   int64_t trials;
   int64_t holds; /* the largest value known to hold; from - 1 if none is */
   int64_t fails; /* the smallest known not to; to + 1 if none is */
+  memory known;
+  int64_t replayed; /* of the trials that are known */
 } hunt;
+
+static mhas_piece piece_of(hunt *h) { return (mhas_piece){&h->known, sizeof h->known}; }
+
+/* The task for a part of the point: the checkpoints are the search's own. */
+static mhas_task part_of(const hunt *h) {
+  mhas_task task = *h->task;
+  task.checkpoints = NULL;
+  return task;
+}
 
 static mhas_code prepare(hunt *h, mhas_error *error) {
   const mhas_experiment *base = h->experiment->base;
@@ -214,17 +236,50 @@ static mhas_code run_trial(hunt *h, int64_t size, double *value, mhas_error *err
   const mhas_experiment *base = h->experiment->base;
   mhas_row_clear(base, &h->trial);
   MHAS_TRY(h->task->at(h->task->at_context, size, h->values, error));
-  mhas_task task = *h->task;
+  mhas_task task = part_of(h);
   task.point.values = h->values;
   const mhas_code code = base->run(&task, &h->trial, error);
+  if (code == MHAS_STOPPED) {
+    const mhas_piece piece = piece_of(h);
+    mhas_task_keep(h->task, &piece, 1);
+    return code;
+  }
   h->row->flops += h->trial.flops;
   MHAS_TRY(code);
   return measure(h, value, error);
 }
 
+/* A trial that an earlier run of this point has made, and whose part in the row is there. */
+static bool replay(hunt *h, int64_t size) {
+  const memory *known = &h->known;
+  if (h->replayed == known->count || known->sizes[h->replayed] != size) {
+    return false;
+  }
+  const bool holds = condition(h->search, size, known->values[h->replayed]);
+  *(holds ? &h->holds : &h->fails) = size;
+  h->replayed++;
+  h->trials++;
+  return true;
+}
+
+static mhas_code remember(hunt *h, int64_t size, double value, mhas_error *error) {
+  memory *known = &h->known;
+  if (h->task->checkpoints == NULL || known->count == TRIALS_MOST) {
+    return MHAS_OK;
+  }
+  known->sizes[known->count] = size;
+  known->values[known->count++] = value;
+  h->replayed = known->count;
+  const mhas_piece piece = piece_of(h);
+  return mhas_task_proceed(h->task, &piece, 1, error);
+}
+
 /* Tries one value and moves the bracket. The row keeps the largest that holds, and until there is one the smallest. */
 static mhas_code try_size(hunt *h, int64_t size, mhas_error *error) {
   double value = NAN;
+  if (replay(h, size)) {
+    return MHAS_OK;
+  }
   const mhas_code code = run_trial(h, size, &value, error);
   if (code == MHAS_STOPPED) {
     return code;
@@ -243,19 +298,23 @@ static mhas_code try_size(hunt *h, int64_t size, mhas_error *error) {
     }
     h->fails = size;
   }
-  return MHAS_OK;
+  return remember(h, size, value, error);
 }
 
 static mhas_code try_guess(hunt *h, mhas_error *error) {
   const mhas_search *search = h->search;
   const mhas_searchable *searchable = h->experiment->base->searchable;
-  int64_t guess = 0;
-  double flops = 0.0;
   if (searchable->guess == NULL) {
     return MHAS_OK;
   }
-  MHAS_TRY(searchable->guess(h->task, search->result, &guess, &flops, error));
-  h->row->flops += flops;
+  if (h->known.guessed == 0) {
+    const mhas_task task = part_of(h);
+    double flops = 0.0;
+    MHAS_TRY(searchable->guess(&task, search->result, &h->known.guess, &flops, error));
+    h->row->flops += flops;
+    h->known.guessed = 1;
+  }
+  int64_t guess = h->known.guess;
   if (guess < search->from) {
     return MHAS_OK;
   }
@@ -298,6 +357,11 @@ mhas_code mhas_experiment_run(const mhas_experiment *experiment, const mhas_task
             .holds = search->from - 1,
             .fails = search->to + 1};
   mhas_code code = prepare(&h, error);
+  if (code == MHAS_OK) {
+    const mhas_piece piece = piece_of(&h);
+    bool found = false;
+    code = mhas_task_restore(task, &piece, 1, &found, error);
+  }
   if (code == MHAS_OK) {
     code = hunt_down(&h, error);
   }

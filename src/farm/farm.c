@@ -102,7 +102,6 @@ static mhas_code prepare(mhas_farm *farm, const assignment *todo, mhas_error *er
   }
   MHAS_TRY(mhas_alloc(&farm->dismissed, (size_t)workers, sizeof(bool), "the master's workers", error));
   MHAS_TRY(mhas_alloc(&farm->parted, (size_t)workers, sizeof(bool), "the master's workers", error));
-  MHAS_TRY(mhas_alloc(&farm->lost, (size_t)workers, sizeof(bool), "the master's workers", error));
   const size_t sends = (size_t)workers * MHAS_ORDER_TAGS;
   MHAS_TRY(mhas_alloc(&farm->given, (size_t)workers, sizeof *farm->given, "the master's workers", error));
   MHAS_TRY(mhas_alloc(&farm->letters, (size_t)workers, sizeof *farm->letters, "the master's letters", error));
@@ -179,6 +178,5 @@ mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, 
   mhas_free(farm.requests);
   mhas_free(farm.dismissed);
   mhas_free(farm.parted);
-  mhas_free(farm.lost);
   return code;
 }

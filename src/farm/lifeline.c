@@ -23,6 +23,7 @@ struct mhas_lifeline {
   double silence;
   pthread_t thread;
   atomic_bool leaving;
+  atomic_bool over; /* rank 0 has let this rank go */
   atomic_uint_fast64_t moves;
   atomic_int lapses;
   _Atomic double ticked; /* when the thread was last at work */
@@ -149,6 +150,7 @@ static bool listen_to_master(mhas_lifeline *line, double *heard) {
       end_process(line, 0);
     }
     if (words[i] == LIFELINE_LEAVE) {
+      atomic_store(&line->over, true);
       return false;
     }
   }
@@ -234,6 +236,12 @@ void mhas_lifeline_move(mhas_lifeline *line) { (void)atomic_fetch_add_explicit(&
 int mhas_lifeline_lapses(const mhas_lifeline *line) {
   const bool now = mhas_now() - atomic_load(&line->ticked) > LAPSE_SHARE * line->silence;
   return atomic_load(&line->lapses) + now;
+}
+
+void mhas_lifeline_await(mhas_lifeline *line) {
+  while (!atomic_load(&line->over)) {
+    mhas_sleep(0.01);
+  }
 }
 
 void mhas_lifeline_leave(mhas_lifeline *line) {

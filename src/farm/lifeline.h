@@ -44,6 +44,8 @@ typedef struct mhas_beat {
   uint64_t moves; /* else: how far its row is, in any unit */
 } mhas_beat;
 
+int mhas_lifelines_host_count(const mhas_lifelines *lines); /* rank 0's included */
+
 /* The next thing that has come in; false: nothing more for now. Sends the master's own beats on the way. */
 bool mhas_lifelines_next(mhas_lifelines *lines, double now, mhas_beat *beat);
 
@@ -70,6 +72,9 @@ void mhas_lifeline_move(mhas_lifeline *line);
 
 /* How often this process has stood still for so long that others may think it dead. */
 int mhas_lifeline_lapses(const mhas_lifeline *line);
+
+/* Waits until rank 0 lets this one go. */
+void mhas_lifeline_await(mhas_lifeline *line);
 
 /* Says so first, so that it is not taken for dead. NULL is fine. */
 void mhas_lifeline_leave(mhas_lifeline *line);

@@ -225,6 +225,18 @@ void mhas_lifelines_gather(mhas_lifelines *lines, double patience, int *missing)
 
 bool mhas_lifelines_has(const mhas_lifelines *lines, int worker) { return lines->ends[worker].fd >= 0; }
 
+int mhas_lifelines_host_count(const mhas_lifelines *lines) {
+  char here[MHAS_LIFELINE_HOST] = "";
+  bool alone = true;
+  int count = 0;
+  (void)gethostname(here, sizeof here - 1);
+  for (int worker = 0; worker < lines->workers; worker++) {
+    count += lines->hosts[worker] == worker; /* the first one of its host */
+    alone &= strcmp(lines->names[worker], here) != 0;
+  }
+  return count + alone;
+}
+
 const int *mhas_lifelines_hosts(const mhas_lifelines *lines) { return lines->hosts; }
 
 /* ---- while the farm works ---- */

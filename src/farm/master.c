@@ -14,7 +14,6 @@
 static const double LONGEST_NAP = 2e-3; /* a worker with nothing to do waits for so long at most */
 
 static const double WATCH_SECONDS = 0.01;
-static const double LEAVE_SECONDS = 3.0; /* for lost ranks that still live to end */
 
 enum { LOSSES_SAID = 20 }; /* lines about lost ranks; more of them say nothing new */
 
@@ -357,22 +356,21 @@ static mhas_code serve(master *self, mhas_error *error) {
   return finish(self, &nap, error);
 }
 
-/* How it ended, to all that are there. If some are not, no rank is watched any more. */
-static mhas_code part(master *self, mhas_verdict *verdict, mhas_error *error) {
+/* How it ended, to all that are there. */
+static mhas_code part(const master *self, const mhas_verdict *verdict, mhas_error *error) {
   mhas_farm *farm = self->farm;
   for (int worker = 0; worker < self->workers; worker++) {
-    farm->lost[worker] = !mhas_scheduler_has(farm->scheduler, worker);
-    if (!farm->lost[worker]) {
+    const bool there = mhas_scheduler_has(farm->scheduler, worker);
+    if (farm->watch != NULL) {
+      farm->watch->lost[worker] = !there;
+    }
+    if (there) {
       MPI_Request request = MPI_REQUEST_NULL;
       MHAS_TRY(mhas_mpi_check(
           MPI_Isend(verdict, (int)sizeof *verdict, MPI_BYTE, worker + 1, MHAS_TAG_VERDICT, farm->comm, &request),
           "tell how it ended", error));
       MHAS_TRY(mhas_wait_asleep(&request, "tell how it ended", error));
     }
-  }
-  if (verdict->state.lost > 0) {
-    verdict->state.hanging = mhas_lifelines_close(lines_of(farm), farm->lost, LEAVE_SECONDS);
-    farm->watch->lines = NULL;
   }
   return MHAS_OK;
 }
@@ -396,6 +394,7 @@ mhas_code mhas_farm_master(mhas_farm *farm, mhas_verdict *verdict, mhas_error *e
   mhas_code code = serve(&self, error);
   const double now = mhas_now();
   mhas_scheduler_state(farm->scheduler, now, &verdict->state);
+  verdict->state.hosts = lines_of(farm) == NULL ? 0 : mhas_lifelines_host_count(lines_of(farm));
   verdict->error = self.broken;
   mhas_farm_tell(farm, now, true);
   return code == MHAS_OK ? part(&self, verdict, error) : code;

@@ -58,7 +58,6 @@ typedef struct mhas_farm {
   MPI_Request *requests; /* [workers][MHAS_ORDER_TAGS]: sends under way */
   bool *dismissed;       /* [workers]: told to finish */
   bool *parted;          /* [workers]: that have answered to it */
-  bool *lost;            /* [workers]: at the end */
 } mhas_farm;
 
 struct mhas_farm_control {

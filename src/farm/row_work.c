@@ -139,9 +139,9 @@ static mhas_code values_at(void *context, int64_t size, mhas_value *values, mhas
   return mhas_sweep_point_at(point->sweep, point->index, size, values, error);
 }
 
-/* A search is made of many runs, and members of a team would have to agree on where they are. */
+/* Members of a team would have to agree on where they are. */
 static const mhas_checkpoints *checkpoints_of(const mhas_row_work *work, const mhas_team *team) {
-  return work->experiment->search == NULL && team->size == 1 ? &work->keeper.checkpoints : NULL;
+  return team->size == 1 ? &work->keeper.checkpoints : NULL;
 }
 
 /* Computes one row into work->row. */
@@ -183,7 +183,7 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
       .seconds_most = mhas_sweep_limits(work->sweep)->seconds_per_point,
   };
   mhas_error reason = {.text = ""};
-  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .ranks = team->size};
+  mhas_outcome ended = {.status = MHAS_DONE, .reason = "", .started = mhas_epoch(), .ranks = team->size};
   reason.code = mhas_team_agree(team, run_point(work, row_number, &allowed, &reason), &reason);
   switch (reason.code) {
     case MHAS_OK: break;

@@ -287,11 +287,20 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
 static void say_stranded(const sweep_run *run, const mhas_farm_state *state) {
   const double mebibytes = ceil(run->todo.bytes_to_fit / (1 << 20)); /* as the sweep file takes it, and never too few */
   const bool one = state->stranded == 1;
-  mhas_say("%" PRId64
-           " point%s need%s a team of %s%d ranks, and %d work%s here: %s pending. Start it with -n %d or more "
-           "(one rank hands out the work), or raise limits.memory_per_rank to %.0fMiB, and --resume",
-           state->stranded, one ? "" : "s", one ? "s" : "", one ? "" : "up to ", state->widest, state->workers,
-           state->workers == 1 ? "s" : "", one ? "it stays" : "they stay", state->widest + 1, mebibytes);
+  const int left = state->workers - state->lost;
+  mhas_text way = {0};
+  if (state->lost > 0) {
+    mhas_text_append(&way, "`--resume` with all ranks goes on");
+  } else {
+    mhas_text_append(&way,
+                     "Start it with -n %d or more (one rank hands out the work), or raise limits.memory_per_rank to "
+                     "%.0fMiB, and --resume",
+                     state->widest + 1, mebibytes);
+  }
+  mhas_say("%" PRId64 " point%s need%s a team of %s%d ranks, and %d work%s here%s: %s pending. %s", state->stranded,
+           one ? "" : "s", one ? "s" : "", one ? "" : "up to ", state->widest, left, left == 1 ? "s" : "",
+           state->lost > 0 ? " now" : "", one ? "it stays" : "they stay", mhas_text_string(&way));
+  mhas_text_free(&way);
 }
 
 static void say_out_of_time(const mhas_farm_state *state) {
@@ -331,6 +340,8 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
       say_out_of_time(state);
     } else if (state->stopping) {
       mhas_say("stopped on request; `--resume` goes on");
+    } else if (state->lost > 0 && state->lost == state->workers) {
+      mhas_say("stopped: rank 0 alone is left; `--resume` goes on");
     } else if (run->todo.cut) {
       mhas_say("stopped at --limit; `--resume` goes on");
     }
@@ -343,6 +354,24 @@ static int conclude(const sweep_run *run, const mhas_farm_state *state) {
     return EXIT_SOME_FAILED;
   }
   return EXIT_DONE;
+}
+
+/*
+ * Some ranks are lost: nothing that all do together would end. Open MPI 4.1.4's mpirun --enable-recovery ends when the
+ * others simply do (_exit, after which it asks nothing of them) on one host; over several it only ends if all that are
+ * left call MPI_Abort (tested; its own exit status is 0 either way).
+ */
+static mhas_code leave_early(sweep_run *run, const mhas_farm_state *state, mhas_code code, mhas_error *error) {
+  bool hanging = false;
+  if (code == MHAS_OK) {
+    code = mhas_store_sync(run->store, error); /* as closing would */
+  }
+  mhas_watch_part(run->watch, &hanging);
+  *run->leave = hanging || state->hosts > 1 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
+  if (run->rank == 0 && *run->leave == MHAS_LEAVE_ABORT) {
+    mhas_say("ranks are lost, so the launch is ended by MPI_Abort; what is done is in the file");
+  }
+  return code;
 }
 
 /* Opens, works, concludes (rank 0), closes. Collective, until a rank is lost. */
@@ -360,8 +389,7 @@ static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *e
   }
   *lost = state.lost > 0;
   if (*lost) {
-    *run->leave = state.hanging > 0 ? MHAS_LEAVE_ABORT : MHAS_LEAVE_ALONE;
-    return code;
+    return leave_early(run, &state, code, error);
   }
   mhas_watch_guard(run->watch, *status, "close the file");
   mhas_error closing;

@@ -59,9 +59,12 @@ mhas_code mhas_watch_create(MPI_Comm comm, double silence, mhas_watch **watch, m
   mhas_watch *made = NULL;
   mhas_error reason = {.code = MHAS_OK};
   reason.code = mhas_alloc(&made, 1, sizeof *made, "the watch over the ranks", &reason);
+  if (reason.code == MHAS_OK) {
+    reason.code = mhas_alloc(&made->lost, (size_t)size, sizeof *made->lost, "the watch over the ranks", &reason);
+  }
   MHAS_TRY(mhas_agree(comm, &reason, error));
   if (reason.code != MHAS_OK) {
-    mhas_free(made);
+    mhas_watch_destroy(made);
     *error = reason;
     return reason.code;
   }
@@ -145,6 +148,17 @@ void mhas_watch_ease(mhas_watch *watch) {
   }
 }
 
+void mhas_watch_part(mhas_watch *watch, bool *hanging) {
+  *hanging = false;
+  if (watch->line != NULL) {
+    mhas_lifeline_await(watch->line);
+  }
+  if (watch->lines != NULL) {
+    *hanging = mhas_lifelines_close(watch->lines, watch->lost, LEAVE_SECONDS) > 0;
+    watch->lines = NULL;
+  }
+}
+
 void mhas_watch_destroy(mhas_watch *watch) {
   if (watch == NULL) {
     return;
@@ -152,5 +166,6 @@ void mhas_watch_destroy(mhas_watch *watch) {
   mhas_watch_ease(watch);
   (void)mhas_lifelines_close(watch->lines, NULL, LEAVE_SECONDS);
   mhas_lifeline_leave(watch->line);
+  mhas_free(watch->lost);
   mhas_free(watch);
 }

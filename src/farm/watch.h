@@ -11,6 +11,7 @@
 struct mhas_watch {
   int workers;
   double silence;
+  bool *lost;            /* [workers]: at the end of the farm; rank 0's */
   mhas_lifelines *lines; /* rank 0's; NULL once the farm has parted from ranks that are lost */
   mhas_lifeline *line;   /* of any other */
   /* While rank 0 is in what is collective: */

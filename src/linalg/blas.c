@@ -19,9 +19,10 @@
 
 #include "mhasweep/linalg.h"
 
-/* Fortran's; only their addresses are wanted here. They also make sure that the libraries are linked and so can be
- * asked. */
+/* Only their addresses are wanted here, so their real types (the first and last are Fortran's) do not matter. They also
+ * make sure that the libraries are linked and so can be asked. */
 void dgemm_(void);
+void cblas_dgemm(void);
 void pdgemm_(void);
 
 static const char core_variable[] = "OPENBLAS_CORETYPE";
@@ -110,6 +111,8 @@ static const char *library_of(void (*function)(void)) {
 }
 
 const char *mhas_blas_path(void) { return library_of(dgemm_); }
+
+const char *mhas_cblas_path(void) { return library_of(cblas_dgemm); }
 
 const char *mhas_scalapack_path(void) { return library_of(pdgemm_); }
 

@@ -47,6 +47,10 @@ void dlapmt_(const int *forward, const int *m, const int *n, double *x, const in
 void dlaic1_(const int *job, const int *j, const double *x, const double *sest, const double *w, const double *gamma,
              double *sestpr, double *s, double *c);
 
+/* Eigenvalues of a symmetric matrix, ascending, and its eigenvectors in place of it. */
+void dsyev_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w, double *work,
+            const int *lwork, int *info, size_t jobz_length, size_t uplo_length);
+
 /* Cholesky factorization. */
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t uplo_length);
 

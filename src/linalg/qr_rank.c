@@ -164,18 +164,10 @@ static mhas_code corner_singular_values(const mhas_cyclic *r, int64_t size, doub
   return code;
 }
 
-/* How many of the smallest last - sure singular values of R's first `last` rows are above `bound`. */
-static mhas_code count_doubtful(const mhas_qr *qr, int64_t sure, int64_t last, double bound, int64_t *count,
-                                mhas_error *error) {
-  const int64_t doubtful = last - sure;
+/* The smallest last - sure singular values of R's first `last` rows, descending. */
+static mhas_code doubtful_values(const mhas_qr *qr, int64_t sure, int64_t last, double *sigma, mhas_error *error) {
   mhas_cyclic r = {0};
-  double *sigma = NULL;
-  *count = 0;
   mhas_code code = copy_triangle(qr, last, &r, error);
-  if (code == MHAS_OK) {
-    code = mhas_alloc(&sigma, (size_t)doubtful, sizeof *sigma, "singular values near the tolerance", error);
-    code = mhas_grid_agree(qr->grid, code, error);
-  }
   if (code == MHAS_OK) {
     code = turn_lower(&r, error);
   }
@@ -184,48 +176,87 @@ static mhas_code count_doubtful(const mhas_qr *qr, int64_t sure, int64_t last, d
     code = sure > 0 ? weigh(&r, sure, error) : MHAS_OK;
   }
   if (code == MHAS_OK) {
-    code = corner_singular_values(&r, doubtful, sigma, error);
+    code = corner_singular_values(&r, last - sure, sigma, error);
   }
-  while (code == MHAS_OK && *count < doubtful && sigma[*count] > bound) {
-    ++*count;
-  }
-  mhas_free(sigma);
   mhas_cyclic_free(&r);
   return code;
 }
 
-mhas_code mhas_qr_rank(const mhas_qr *qr, double tolerance, int64_t *rank, mhas_error *error) {
-  const double bound = tolerance * qr->largest;
-  *rank = 0;
+/* Singular values sure .. last - 1 may be on either side of a tolerance, those before are above, those behind below. */
+typedef struct doubt {
+  int64_t sure, last;
+} doubt;
+
+static mhas_code find_doubt(const mhas_qr *qr, const double *tails, double bound, doubt *found, mhas_error *error) {
+  found->last = 0;
+  while (found->last < qr->steps && tails[found->last] > bound / MHAS_QR_DOUBT) {
+    found->last++;
+  }
+  return sure_part(qr, found->last, bound * MHAS_QR_DOUBT, &found->sure, error);
+}
+
+/* One look at the singular values serves all tolerances: from the first in doubt at any to the last. */
+static mhas_code settle(const mhas_qr *qr, const double *tolerances, int count, const doubt *doubts, int64_t *ranks,
+                        mhas_error *error) {
+  int64_t sure = qr->steps;
+  int64_t last = 0;
+  for (int i = 0; i < count; i++) {
+    ranks[i] = doubts[i].sure;
+    if (doubts[i].sure < doubts[i].last) {
+      sure = smaller(sure, doubts[i].sure);
+      last = doubts[i].last > last ? doubts[i].last : last;
+    }
+  }
+  if (sure >= last) {
+    return MHAS_OK;
+  }
+  double *sigma = NULL;
+  mhas_code code = mhas_alloc(&sigma, (size_t)(last - sure), sizeof *sigma, "singular values near a tolerance", error);
+  code = mhas_grid_agree(qr->grid, code, error);
+  if (code == MHAS_OK) {
+    code = mhas_grid_agree(qr->grid, doubtful_values(qr, sure, last, sigma, error), error);
+  }
+  for (int i = 0; code == MHAS_OK && i < count; i++) {
+    if (doubts[i].sure < doubts[i].last) {
+      for (ranks[i] = sure; ranks[i] < last && sigma[ranks[i] - sure] > tolerances[i] * qr->largest;) {
+        ranks[i]++;
+      }
+    }
+  }
+  mhas_free(sigma);
+  return code;
+}
+
+mhas_code mhas_qr_ranks(const mhas_qr *qr, const double *tolerances, int count, int64_t *ranks, mhas_error *error) {
+  memset(ranks, 0, (size_t)count * sizeof *ranks);
   if (qr->steps == 0) {
     return MHAS_OK;
   }
-  if (qr->rest > bound) {
-    return mhas_fail(error, MHAS_INTERNAL, "the factorization stopped at a tolerance above %g", tolerance);
+  for (int i = 0; i < count; i++) {
+    if (qr->rest > tolerances[i] * qr->largest) {
+      return mhas_fail(error, MHAS_INTERNAL, "the factorization stopped at a tolerance above %g", tolerances[i]);
+    }
   }
   double *tails = NULL;
-  MHAS_TRY(mhas_grid_agree(
-      qr->grid, mhas_alloc(&tails, (size_t)qr->steps + 1, sizeof *tails, "norms of the rest", error), error));
-  mhas_code code = tail_norms(qr, tails, error);
-  int64_t last = 0; /* rows beyond this one do not count */
-  while (code == MHAS_OK && last < qr->steps && tails[last] > bound / MHAS_QR_DOUBT) {
-    last++;
+  doubt *doubts = NULL;
+  mhas_code code = mhas_alloc(&tails, (size_t)qr->steps + 1, sizeof *tails, "norms of the rest", error);
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&doubts, (size_t)count, sizeof *doubts, "the ranks in doubt", error);
   }
+  code = mhas_grid_agree(qr->grid, code, error);
+  if (code == MHAS_OK) {
+    code = tail_norms(qr, tails, error);
+  }
+  for (int i = 0; code == MHAS_OK && i < count; i++) {
+    code = find_doubt(qr, tails, tolerances[i] * qr->largest, &doubts[i], error);
+  }
+  if (code == MHAS_OK) {
+    code = settle(qr, tolerances, count, doubts, ranks, error);
+  }
+  mhas_free(doubts);
   mhas_free(tails);
-  int64_t sure = 0;
-  int64_t more = 0;
-  if (code == MHAS_OK) {
-    code = sure_part(qr, last, bound * MHAS_QR_DOUBT, &sure, error);
-  }
-  if (code == MHAS_OK && sure < last) {
-    code = count_doubtful(qr, sure, last, bound, &more, error);
-    code = mhas_grid_agree(qr->grid, code, error);
-  }
-  if (code == MHAS_OK) {
-    *rank = sure + more;
-    if (MPI_Bcast(rank, 1, MPI_INT64_T, 0, qr->grid->comm) != MPI_SUCCESS) {
-      code = mhas_fail(error, MHAS_MPI, "the ranks of a team cannot talk to each other");
-    }
+  if (code == MHAS_OK && MPI_Bcast(ranks, count, MPI_INT64_T, 0, qr->grid->comm) != MPI_SUCCESS) {
+    code = mhas_fail(error, MHAS_MPI, "the ranks of a team cannot talk to each other");
   }
   return code;
 }

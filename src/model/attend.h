@@ -86,10 +86,15 @@ static inline void into_rows(const attend *p, real scale, const real *a, const r
   }
 }
 
-/* Sets the results, and z (B, H, d): the weighted sums of the context rows. */
-static inline void attend_forward(const attend *p, real *z) {
+/* Where the logits belong, before they are composed; and the weights that count. */
+static inline real *attend_logits(const attend *p) {
+  return p->scores != NULL ? p->scores : p->weights != NULL ? p->weights : p->theta;
+}
+static inline real *attend_used(const attend *p) { return p->mask != NULL ? p->dropped : p->theta; }
+
+/* From the logits: all that is composed and weighed. */
+static inline void attend_weigh_forward(const attend *p) {
   real *weighted = p->weights != NULL ? p->weights : p->theta;
-  onto_rows(p, p->factor, p->u, p->scores != NULL ? p->scores : weighted);
   for (int i = 0; i < MHAS_STAGES; i++) {
     compose_prepare(&p->stages[i], p->x, p->keys);
   }
@@ -103,7 +108,13 @@ static inline void attend_forward(const attend *p, real *z) {
   for (int64_t i = 0; p->mask != NULL && i < p->B * p->H * p->n; i++) {
     p->dropped[i] = p->theta[i] * p->mask[i];
   }
-  over_rows(p, 1, p->mask != NULL ? p->dropped : p->theta, z);
+}
+
+/* Sets the results, and z (B, H, d): the weighted sums of the context rows. */
+static inline void attend_forward(const attend *p, real *z) {
+  onto_rows(p, p->factor, p->u, attend_logits(p));
+  attend_weigh_forward(p);
+  over_rows(p, 1, attend_used(p), z);
 }
 
 /* Gradients with respect to the parameters of one stage. */
@@ -113,16 +124,15 @@ typedef struct stage_gradient {
 } stage_gradient;
 
 /*
- * From d_z (B, H, d): sets d_u (B, H, d) and d_keys, the latter with what composing adds, adds to the gradients of the
- * base and key branches, and leaves those of the query branches' coefficients to attend_backward_queries. d_theta and
- * d_scores (B, H, n) are scratch; d_scores may be NULL if nothing is composed.
+ * From d_theta (B, H, n), the gradient with respect to the weights that count: adds to the gradients of the base
+ * branches, and leaves those of the coefficients to attend_backward_keys and attend_backward_queries. Returned is where
+ * the gradient with respect to the logits is: d_theta or d_scores (B, H, n; may be NULL if nothing is composed).
  */
-static inline void attend_backward(const attend *p, const stage_gradient gradient[MHAS_STAGES], const real *d_z,
-                                   real *d_theta, real *d_scores, real *d_u, real *d_keys) {
+static inline real *attend_weigh_backward(const attend *p, const stage_gradient gradient[MHAS_STAGES], real *d_theta,
+                                          real *d_scores) {
   const real *weighted = p->weights != NULL ? p->weights : p->theta;
   real *now = d_theta;
   real *other = d_scores;
-  onto_rows(p, 1, d_z, d_theta);
   for (int64_t i = 0; p->mask != NULL && i < p->B * p->H * p->n; i++) {
     d_theta[i] *= p->mask[i];
   }
@@ -136,9 +146,11 @@ static inline void attend_backward(const attend *p, const stage_gradient gradien
     compose_backward(&p->stages[MHAS_PRE], p->B, p->shared, p->scores, now, gradient[MHAS_PRE].base, other);
     now = other;
   }
-  over_rows(p, p->factor, now, d_u);
-  into_rows(p, 1, p->mask != NULL ? p->dropped : p->theta, d_z, 0, d_keys);
-  into_rows(p, p->factor, now, p->u, 1, d_keys);
+  return now;
+}
+
+/* After attend_weigh_backward: adds to the gradients of the key branches and to d_keys. */
+static inline void attend_backward_keys(const attend *p, const stage_gradient gradient[MHAS_STAGES], real *d_keys) {
   for (int i = 0; i < MHAS_STAGES; i++) {
     if ((p->stages[i].branches & MHAS_BRANCH_KEY) != 0) {
       generate_backward(&p->stages[i], &p->stages[i].key, p->keys, &gradient[i].key, d_keys);
@@ -146,7 +158,19 @@ static inline void attend_backward(const attend *p, const stage_gradient gradien
   }
 }
 
-/* After attend_backward: adds to the gradients of the query branches and to d_x (B, d). */
+/* From d_z (B, H, d): sets d_u (B, H, d) and d_keys, the latter with what composing adds; the rest is as for
+ * attend_weigh_backward, to which d_theta and d_scores are scratch. */
+static inline void attend_backward(const attend *p, const stage_gradient gradient[MHAS_STAGES], const real *d_z,
+                                   real *d_theta, real *d_scores, real *d_u, real *d_keys) {
+  onto_rows(p, 1, d_z, d_theta);
+  const real *d_logits = attend_weigh_backward(p, gradient, d_theta, d_scores);
+  over_rows(p, p->factor, d_logits, d_u);
+  into_rows(p, 1, attend_used(p), d_z, 0, d_keys);
+  into_rows(p, p->factor, d_logits, p->u, 1, d_keys);
+  attend_backward_keys(p, gradient, d_keys);
+}
+
+/* After attend_weigh_backward: adds to the gradients of the query branches and to d_x (B, d). */
 static inline void attend_backward_queries(const attend *p, const stage_gradient gradient[MHAS_STAGES], real *d_x) {
   for (int i = 0; i < MHAS_STAGES; i++) {
     if ((p->stages[i].branches & MHAS_BRANCH_QUERY) != 0) {

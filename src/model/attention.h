@@ -9,39 +9,15 @@
 
 #include "model/real.h"
 
-/* theta (R, n): logits become softmax weights, row by row. The maximum goes out first, so that exp cannot overflow. */
+/* theta (R, n): logits become softmax weights, row by row. */
 static inline void softmax_forward(int64_t R, int64_t n, real *theta) {
-  for (int64_t r = 0; r < R; r++) {
-    real *row = theta + r * n;
-    real most = row[0];
-    for (int64_t i = 1; i < n; i++) {
-      most = row[i] > most ? row[i] : most;
-    }
-    real sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-      row[i] = REAL_EXP(row[i] - most);
-      sum += row[i];
-    }
-    for (int64_t i = 0; i < n; i++) {
-      row[i] /= sum;
-    }
-  }
+  REAL_NAME(mhas_lanes_here)()->softmax(R, n, 1, theta, n, theta, NULL);
 }
 
 /* d_theta (R, n), the gradient with respect to theta, becomes that with respect to the logits:
  * theta_i (d_theta_i - sum_j theta_j d_theta_j). */
 static inline void softmax_backward(int64_t R, int64_t n, const real *theta, real *d_theta) {
-  for (int64_t r = 0; r < R; r++) {
-    const real *p = theta + r * n;
-    real *d = d_theta + r * n;
-    real mean = 0;
-    for (int64_t i = 0; i < n; i++) {
-      mean += p[i] * d[i];
-    }
-    for (int64_t i = 0; i < n; i++) {
-      d[i] = p[i] * (d[i] - mean);
-    }
-  }
+  REAL_NAME(mhas_lanes_here)()->softmax_back(R, n, 1, theta, d_theta, n);
 }
 
 /* theta (R, n) = softmax(scale u K^T), z (R, d) = theta K, for u (R, d) and the context K (n, d). */

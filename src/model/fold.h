@@ -9,8 +9,10 @@
  *   row i as a value:                (X_i, 1_i) B_h^T + shift_h,  B_h^T = rows W_V,h,  shift_h = b W_V,h
  *
  * where 1_i (n) has its one at i. The bias b in keys adds the same to all logits of a query, so softmax does not see it
- * and it is left out. A context that is shared is folded in as well: rows (n, d) = X W_e + P, and (X_i, 1_i) is 1_i.
- * Where samples are many against the sizes of heads, M_h = A_h Q_h^T (r, D) is formed too (`joined`).
+ * and it is left out; in values, whose weights sum to one, it is the shift. Where attention is another, or weights drop
+ * out (see mhas_order_is_plain), b is added to P instead and there is no shift. A context that is shared is folded in
+ * as well: rows (n, d) = X W_e + P, and (X_i, 1_i) is 1_i. Where samples are many against the sizes of heads, M_h = A_h
+ * Q_h^T (r, D) is formed too (`joined`).
  *
  * H heads, d dim, d_h key_dim, d_v value_dim, n context, r rows (d + n, or n if shared), D = d + 1.
  */
@@ -24,7 +26,8 @@
 
 typedef struct fold_sizes {
   int64_t H, d, k, v, n, r, D;
-  int64_t learned; /* rows that a parameter is behind: not the positions */
+  bool plain;      /* as mhas_order_is_plain */
+  int64_t learned; /* rows that a parameter is behind: not the positions, unless the bias is added to them */
   int64_t tail;    /* where the n numbers of 1_i begin in a row's r */
 } fold_sizes;
 
@@ -37,7 +40,10 @@ static inline fold_sizes fold_sizes_of(const mhas_model *model) {
                       .n = s->context,
                       .r = mhas_folded_rows(s),
                       .D = s->dim + 1,
-                      .learned = s->shared ? s->context : s->dim,
+                      .plain = mhas_order_is_plain(s),
+                      .learned = s->shared                ? s->context
+                                 : mhas_order_is_plain(s) ? s->dim
+                                                          : s->dim + s->context,
                       .tail = s->shared ? 0 : s->dim};
 }
 
@@ -50,6 +56,9 @@ static void fold_embedding(mhas_model *model, const fold_sizes *z) {
   real *input = model->buffer[INPUT];
   real *placed = rows + z->tail * z->d;
   memcpy(placed, positions + z->d, (size_t)(z->n * z->d) * sizeof(real));
+  for (int64_t i = 0; !z->plain && i < z->n * z->d; i++) {
+    placed[i] += bias[i % z->d];
+  }
   if (model->shape.shared) {
     gemm(AS_IS, AS_IS, z->n, z->d, z->d, 1, model->buffer[CONTEXTS], z->d, weight, z->d, 1, rows, z->d);
   } else {
@@ -81,7 +90,9 @@ static void fold(mhas_model *model) {
     }
     gemm(TURNED, TURNED, z.v, z.r, z.d, 1, W_V, z.v, rows, z.d, 0, (real *)model->buffer[VALUE_MAP] + h * z.v * z.r,
          z.r);
-    gemm(AS_IS, AS_IS, 1, z.v, z.d, 1, bias, z.d, W_V, z.v, 0, shift + h * z.v, z.v);
+    if (z.plain) {
+      gemm(AS_IS, AS_IS, 1, z.v, z.d, 1, bias, z.d, W_V, z.v, 0, shift + h * z.v, z.v);
+    }
   }
   model->folded = true;
 }
@@ -111,9 +122,11 @@ static void unfold_projections(mhas_model *model, const fold_sizes *z) {
     gemm(AS_IS, TURNED, z->D, z->d, z->k, 1, d_query, z->H * z->k, slice(model, PARAMETERS, MHAS_W_QUERY) + at, z->k,
          keep, d_input, z->d);
     gemm(TURNED, TURNED, z->d, z->v, z->r, 1, rows, z->d, d_value, z->r, 0, d_W_V, z->v);
-    gemm(TURNED, AS_IS, z->d, z->v, 1, 1, bias, z->d, d_shift, z->v, 1, d_W_V, z->v);
     gemm(TURNED, TURNED, z->learned, z->d, z->v, 1, d_value, z->r, W_V, z->v, 1, d_rows, z->d);
-    gemm(AS_IS, TURNED, 1, z->d, z->v, 1, d_shift, z->v, W_V, z->v, 1, d_bias, z->d);
+    if (z->plain) {
+      gemm(TURNED, AS_IS, z->d, z->v, 1, 1, bias, z->d, d_shift, z->v, 1, d_W_V, z->v);
+      gemm(AS_IS, TURNED, 1, z->d, z->v, 1, d_shift, z->v, W_V, z->v, 1, d_bias, z->d);
+    }
   }
 }
 
@@ -133,6 +146,9 @@ static void unfold(mhas_model *model) {
   }
   for (int64_t j = 0; j < z.d; j++) {
     d_bias[j] += d_input[z.d * z.d + j];
+  }
+  for (int64_t i = 0; !z.plain && i < z.n * z.d; i++) {
+    d_bias[i % z.d] += d_rows[z.tail * z.d + i];
   }
 }
 

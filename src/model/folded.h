@@ -1,5 +1,5 @@
 /*
- * The trained model's passes over the folded maps of fold.h, in the precision of real.h: softmax attention only.
+ * The trained model's passes over the folded maps of fold.h, in the precision of real.h.
  *
  * The queries meet the maps in few large products, for all samples at once; what belongs to one sample (its context,
  * its logits) is done sample by sample, in small products and loops over data that stay in the nearest cache.
@@ -122,38 +122,74 @@ static inline void copy_tail(const fold_sizes *z, const real *from, int64_t from
 /* The scores of sample b's rows as values of each head (H, n), with their stride. */
 static inline const real *scores_of(const mhas_model *model, const fold_sizes *z, int64_t b, int64_t *stride) {
   *stride = model->shape.shared ? z->r : z->n;
-  return model->shape.shared ? model->buffer[VALUE_MAP] : (const real *)model->buffer[SCORES] + b * z->H * z->n;
+  return model->shape.shared ? model->buffer[VALUE_MAP] : (const real *)model->buffer[ROW_VALUES] + b * z->H * z->n;
 }
 
-/* From LOGITS: THETA, and what the order wants: MEANS (B, H) of SCORES, or Z (B, H, r), weighted sums of (X_i, 1_i). */
-static void attention_forward_sample(mhas_model *model, const fold_sizes *z, int64_t b) {
-  const REAL_NAME(lanes) *lanes = REAL_LANES(model);
-  const bool own = !model->shape.shared;
-  real *logits = (real *)model->buffer[LOGITS] + b * z->H * z->r;
-  real *theta = (real *)model->buffer[THETA] + b * z->H * z->n;
-  real *turned = model->buffer[TURNED_CONTEXT];
-  if (own) {
-    lanes->turn(z->n, z->d, context_of(model, b), turned);
-    multiply(&model->product[ONTO_ROWS], logits, turned, logits + z->tail);
+/* LOGITS of sample b on its rows, all but the factor, in the tail; and, if values come first, ROW_VALUES. */
+static void rows_forward(mhas_model *model, const fold_sizes *z, int64_t b) {
+  if (model->shape.shared) {
+    return;
   }
-  lanes->softmax(z->H, z->n, logit_factor(model), logits + z->tail, z->r, theta, NULL);
+  real *logits = (real *)model->buffer[LOGITS] + b * z->H * z->r;
+  real *turned = model->buffer[TURNED_CONTEXT];
+  REAL_LANES(model)->turn(z->n, z->d, context_of(model, b), turned);
+  multiply(&model->product[ONTO_ROWS], logits, turned, logits + z->tail);
+  if (model->order.value_first) {
+    int64_t stride = 0;
+    real *scores = (real *)scores_of(model, z, b, &stride);
+    copy_tail(z, (const real *)model->buffer[VALUE_MAP] + z->tail, z->r, scores, z->n);
+    multiply(&model->product[VALUES_OF_ROWS], model->buffer[VALUE_MAP], turned, scores);
+  }
+}
+
+/* From sample b's weights (H, n), what the order wants: MEANS (B, H) of ROW_VALUES, or Z (B, H, r), weighted sums of
+ * (X_i, 1_i). */
+static void weighing_forward(mhas_model *model, const fold_sizes *z, int64_t b, const real *theta) {
   if (model->order.value_first) {
     int64_t stride = 0;
     const real *scores = scores_of(model, z, b, &stride);
-    if (own) {
-      copy_tail(z, (const real *)model->buffer[VALUE_MAP] + z->tail, z->r, (real *)scores, z->n);
-      multiply(&model->product[VALUES_OF_ROWS], model->buffer[VALUE_MAP], turned, (real *)scores);
-    }
-    lanes->dots(z->H, z->n, theta, scores, stride, (real *)model->buffer[MEANS] + b * z->H);
-  } else if (own) {
+    REAL_LANES(model)->dots(z->H, z->n, theta, scores, stride, (real *)model->buffer[MEANS] + b * z->H);
+  } else if (!model->shape.shared) {
     real *sums = (real *)model->buffer[Z] + b * z->H * z->r;
     multiply(&model->product[OVER_ROWS], theta, context_of(model, b), sums);
     copy_tail(z, theta, z->n, sums + z->tail, z->r);
   }
 }
 
+/* All of softmax attention, sample by sample. */
+static void softmax_forward_pass(mhas_model *model, const fold_sizes *z, int64_t count) {
+  for (int64_t b = 0; b < count; b++) {
+    const real *logits = (const real *)model->buffer[LOGITS] + b * z->H * z->r + z->tail;
+    real *theta = (real *)model->buffer[THETA] + b * z->H * z->n;
+    fetch_context(model, b + 1, count);
+    rows_forward(model, z, b);
+    REAL_LANES(model)->softmax(z->H, z->n, logit_factor(model), logits, z->r, theta, NULL);
+    weighing_forward(model, z, b, theta);
+  }
+}
+
+/* Any attention: what variants do between logits and weights is for all samples at once (attend.h). */
+static void variant_forward_pass(mhas_model *model, const fold_sizes *z, int64_t count) {
+  const attend p = attention_of(model, count);
+  const int64_t numbers = z->H * z->n;
+  real *to = attend_logits(&p);
+  for (int64_t b = 0; b < count; b++) {
+    const real *logits = (const real *)model->buffer[LOGITS] + b * z->H * z->r + z->tail;
+    fetch_context(model, b + 1, count);
+    rows_forward(model, z, b);
+    for (int64_t i = 0; i < numbers; i++) {
+      to[b * numbers + i] = p.factor * logits[i / z->n * z->r + i % z->n];
+    }
+  }
+  attend_weigh_forward(&p);
+  for (int64_t b = 0; b < count; b++) {
+    weighing_forward(model, z, b, attend_used(&p) + b * numbers);
+  }
+}
+
 static inline const real *weighted_sums(const mhas_model *model) {
-  return model->shape.shared ? model->buffer[THETA] : model->buffer[Z];
+  const bool dropped = model->disturbed && model->shape.disturbance.dropout > 0.0;
+  return model->shape.shared ? model->buffer[dropped ? DROPPED : THETA] : model->buffer[Z];
 }
 
 /* VALUES (B, H, d_v). */
@@ -168,7 +204,7 @@ static void values_forward(mhas_model *model, const fold_sizes *z, int64_t count
   const real *from = model->order.value_first ? model->buffer[MEANS] : values;
   for (int64_t b = 0; b < count; b++) {
     for (int64_t i = 0; i < wide; i++) {
-      values[b * wide + i] = from[b * wide + i] + shift[i];
+      values[b * wide + i] = z->plain ? from[b * wide + i] + shift[i] : from[b * wide + i];
     }
   }
 }
@@ -198,39 +234,118 @@ static void values_backward(mhas_model *model, const fold_sizes *z, int64_t coun
   }
 }
 
-/* From D_VALUES or D_Z: the gradient of the sample's LOGITS, in their place; with values first, adds to
- * D_VALUE_MAP. */
-static void attention_backward_sample(mhas_model *model, const fold_sizes *z, int64_t b) {
-  const REAL_NAME(lanes) *lanes = REAL_LANES(model);
-  const bool own = !model->shape.shared;
-  real *d_logits = (real *)model->buffer[LOGITS] + b * z->H * z->r;
-  real *theta = (real *)model->buffer[THETA] + b * z->H * z->n;
-  const real factor = logit_factor(model);
-  if (model->order.value_first) {
-    int64_t stride = 0;
-    const real *scores = scores_of(model, z, b, &stride);
-    real *d_map = model->buffer[D_VALUE_MAP];
-    lanes->dots_back(z->H, z->n, factor, scores, stride, (const real *)model->buffer[MEANS] + b * z->H,
-                     (const real *)model->buffer[D_VALUES] + b * z->H, theta, d_logits + z->tail, z->r);
-    lanes->add(z->H, z->n, theta, d_map + z->tail, z->r);
-    if (own) {
-      multiply(&model->product[INTO_VALUE_MAP], theta, context_of(model, b), d_map);
-    }
-  } else {
-    real *d_sums = (real *)model->buffer[D_Z] + b * z->H * z->r;
-    if (own) {
-      lanes->turn(z->n, z->d, context_of(model, b), model->buffer[TURNED_CONTEXT]);
-      multiply(&model->product[ONTO_ROWS], d_sums, model->buffer[TURNED_CONTEXT], d_sums + z->tail);
-    }
-    lanes->softmax_back(z->H, z->n, factor, theta, d_sums + z->tail, z->r);
-    copy_tail(z, d_sums + z->tail, z->r, d_logits + z->tail, z->r);
+/* From D_Z: the gradient of sample b's weights, in D_Z's tail. */
+static void weighing_backward(mhas_model *model, const fold_sizes *z, int64_t b) {
+  real *d_sums = (real *)model->buffer[D_Z] + b * z->H * z->r;
+  if (!model->shape.shared) {
+    REAL_LANES(model)->turn(z->n, z->d, context_of(model, b), model->buffer[TURNED_CONTEXT]);
+    multiply(&model->product[ONTO_ROWS], d_sums, model->buffer[TURNED_CONTEXT], d_sums + z->tail);
   }
-  if (own) {
+}
+
+/* With values first: adds to D_VALUE_MAP, from sample b's weights times the gradients of its values (H, n). */
+static void value_rows_backward(mhas_model *model, const fold_sizes *z, int64_t b, const real *weights) {
+  real *d_map = model->buffer[D_VALUE_MAP];
+  REAL_LANES(model)->add(z->H, z->n, weights, d_map + z->tail, z->r);
+  if (!model->shape.shared) {
+    multiply(&model->product[INTO_VALUE_MAP], weights, context_of(model, b), d_map);
+  }
+}
+
+/* From the tail of the gradient of LOGITS, which is that of a row's 1_i: the head, that of X_i. */
+static void logits_backward(mhas_model *model, const fold_sizes *z, int64_t b) {
+  real *d_logits = (real *)model->buffer[LOGITS] + b * z->H * z->r;
+  if (!model->shape.shared) {
     multiply(&model->product[INTO_ROWS], d_logits + z->tail, context_of(model, b), d_logits);
   }
 }
 
-/* VALUES of the picked samples. */
+/* From D_VALUES or D_Z: the gradient of LOGITS, in their place; with values first, adds to D_VALUE_MAP. */
+static void softmax_backward_pass(mhas_model *model, const fold_sizes *z, int64_t count) {
+  const REAL_NAME(lanes) *lanes = REAL_LANES(model);
+  const real factor = logit_factor(model);
+  for (int64_t b = 0; b < count; b++) {
+    real *d_tail = (real *)model->buffer[LOGITS] + b * z->H * z->r + z->tail;
+    real *theta = (real *)model->buffer[THETA] + b * z->H * z->n;
+    fetch_context(model, b + 1, count);
+    if (model->order.value_first) {
+      int64_t stride = 0;
+      const real *scores = scores_of(model, z, b, &stride);
+      lanes->dots_back(z->H, z->n, factor, scores, stride, (const real *)model->buffer[MEANS] + b * z->H,
+                       (const real *)model->buffer[D_VALUES] + b * z->H, theta, d_tail, z->r);
+      value_rows_backward(model, z, b, theta);
+    } else {
+      real *d_theta = (real *)model->buffer[D_Z] + b * z->H * z->r + z->tail;
+      weighing_backward(model, z, b);
+      lanes->softmax_back(z->H, z->n, factor, theta, d_theta, z->r);
+      copy_tail(z, d_theta, z->r, d_tail, z->r);
+    }
+    logits_backward(model, z, b);
+  }
+}
+
+/* D_THETA (B, H, n), of the weights that count. */
+static void variant_d_theta(mhas_model *model, const fold_sizes *z, int64_t b) {
+  real *d_theta = (real *)model->buffer[D_THETA] + b * z->H * z->n;
+  if (!model->order.value_first) {
+    weighing_backward(model, z, b);
+    copy_tail(z, (const real *)model->buffer[D_Z] + b * z->H * z->r + z->tail, z->r, d_theta, z->n);
+    return;
+  }
+  const real *d_values = (const real *)model->buffer[D_VALUES] + b * z->H;
+  int64_t stride = 0;
+  const real *scores = scores_of(model, z, b, &stride);
+  for (int64_t h = 0; h < z->H; h++) {
+    for (int64_t i = 0; i < z->n; i++) {
+      d_theta[h * z->n + i] = d_values[h] * scores[h * stride + i];
+    }
+  }
+}
+
+/* The weights that count, times the gradients of their values, in their place. */
+static void weights_by_d_values(const mhas_model *model, const fold_sizes *z, int64_t b, real *weights) {
+  const real *d_values = (const real *)model->buffer[D_VALUES] + b * z->H;
+  for (int64_t i = 0; i < z->H * z->n; i++) {
+    weights[i] *= d_values[i / z->n];
+  }
+}
+
+/* As softmax_backward_pass for any attention; also the gradients of composing. */
+static void variant_backward_pass(mhas_model *model, const fold_sizes *z, int64_t count) {
+  const attend p = attention_of(model, count);
+  const int64_t numbers = z->H * z->n;
+  stage_gradient gradient[MHAS_STAGES];
+  set_gradients(model, gradient);
+  for (int64_t b = 0; b < count; b++) {
+    fetch_context(model, b + 1, count);
+    variant_d_theta(model, z, b);
+  }
+  const real *d_logits = attend_weigh_backward(&p, gradient, model->buffer[D_THETA], model->buffer[D_SCORES]);
+  for (int64_t b = 0; b < count; b++) {
+    real *d_tail = (real *)model->buffer[LOGITS] + b * z->H * z->r + z->tail;
+    fetch_context(model, b + 1, count);
+    for (int64_t i = 0; i < numbers; i++) {
+      d_tail[i / z->n * z->r + i % z->n] = p.factor * d_logits[b * numbers + i];
+    }
+    if (model->order.value_first) {
+      real *weights = attend_used(&p) + b * numbers;
+      weights_by_d_values(model, z, b, weights);
+      value_rows_backward(model, z, b, weights);
+    }
+    logits_backward(model, z, b);
+  }
+  if (generates(&model->shape.variant)) {
+    const int64_t d = model->shape.dim;
+    memset(model->buffer[D_KEYS], 0, (size_t)(context_rows(model, count) * d) * sizeof(real));
+    memset(model->buffer[D_X], 0, (size_t)(count * d) * sizeof(real));
+    attend_backward_keys(&p, gradient, model->buffer[D_KEYS]);
+    attend_backward_queries(&p, gradient, model->buffer[D_X]);
+    embed_backward(model, count);
+  }
+}
+
+/* VALUES of the picked samples. Coefficients of composing are made from embedded queries and rows, as layer by layer.
+ */
 static void folded_forward(mhas_model *model, const mhas_samples *samples, const int64_t *picks, int64_t count) {
   const fold_sizes z = fold_sizes_of(model);
   folded_gather(model, samples, picks, count);
@@ -238,20 +353,26 @@ static void folded_forward(mhas_model *model, const mhas_samples *samples, const
     fold(model);
   }
   queries_forward(model, &z, count);
-  for (int64_t b = 0; b < count; b++) {
-    fetch_context(model, b + 1, count);
-    attention_forward_sample(model, &z, b);
+  if (z.plain) {
+    softmax_forward_pass(model, &z, count);
+  } else {
+    if (generates(&model->shape.variant)) {
+      gather(model, samples, picks, count);
+      embed_forward(model, count);
+    }
+    variant_forward_pass(model, &z, count);
   }
   values_forward(model, &z, count);
 }
 
-/* From D_VALUES: adds to the gradients of embedding and values, sets those of W_Q and W_K. */
+/* From D_VALUES: adds to the gradients of embedding, values and composing, sets those of W_Q and W_K. */
 static void folded_backward(mhas_model *model, int64_t count) {
   const fold_sizes z = fold_sizes_of(model);
   values_backward(model, &z, count);
-  for (int64_t b = 0; b < count; b++) {
-    fetch_context(model, b + 1, count);
-    attention_backward_sample(model, &z, b);
+  if (z.plain) {
+    softmax_backward_pass(model, &z, count);
+  } else {
+    variant_backward_pass(model, &z, count);
   }
   queries_backward(model, &z, count);
   unfold(model);

@@ -1,6 +1,8 @@
 /* Which of the compiled levels runs. */
 #include "model/lanes.h"
 
+#include <stddef.h>
+
 lanes_level mhas_lanes_level(void) {
 #if MHASWEEP_X86_LANES
   __builtin_cpu_init();
@@ -33,4 +35,20 @@ const lanes_double *mhas_lanes_double(lanes_level level) {
 #endif
   (void)level;
   return &mhas_lanes_plain_double;
+}
+
+const lanes_float *mhas_lanes_here_float(void) {
+  static const lanes_float *here = NULL;
+  if (here == NULL) {
+    here = mhas_lanes_float(mhas_lanes_level());
+  }
+  return here;
+}
+
+const lanes_double *mhas_lanes_here_double(void) {
+  static const lanes_double *here = NULL;
+  if (here == NULL) {
+    here = mhas_lanes_double(mhas_lanes_level());
+  }
+  return here;
 }

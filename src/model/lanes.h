@@ -1,7 +1,7 @@
 /*
- * The loops of the folded model that are no matrix products, compiled for several widths of the vector unit; the widest
- * that this processor has is picked at run time. Every level gives the same bits: sums have the same order in all of
- * them, exp is made of the same multiplications and additions, and nothing is contracted.
+ * The model's loops that BLAS has no routine for, and products too small for it, compiled for several widths of the
+ * vector unit; the widest that this processor has is picked at run time. Every level gives the same bits: sums have the
+ * same order in all of them, exp is made of the same multiplications and additions, and nothing is contracted.
  *
  * R rows of n numbers; a stride is from row to row.
  */
@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { LANES_PRODUCT_DEPTH = 64 };
 
 /* The constants of one update by Adam: see `update` in network.h. */
 #define LANES_TABLE(number)                                                                                        \
@@ -32,6 +34,13 @@
     void (*add)(int64_t R, int64_t n, const number *a, number *sum, int64_t stride);                               \
     void (*adam)(int64_t count, number rate, number root, number keep1, number take1, number keep2, number take2,  \
                  number epsilon, const number *gradient, number *first, number *second, number *parameter);        \
+    /* c (m, n) = alpha op(a) op(b) + beta c, for k <= LANES_PRODUCT_DEPTH: as gemm in real.h, which asks for it   \
+     * where a call of BLAS would take longer than the work. c is not read if beta is 0. */                        \
+    void (*product)(bool a_turned, bool b_turned, int64_t m, int64_t n, int64_t k, number alpha, const number *a,  \
+                    int64_t lda, const number *b, int64_t ldb, number beta, number *c, int64_t ldc);               \
+    /* z (n) becomes sigma(z), by place of mhas_neuron; and p (n) becomes p sigma'(z), where s = sigma(z). */      \
+    void (*neuron[3])(int64_t n, number * z);                                                                      \
+    void (*slope[3])(int64_t n, const number *s, number *p);                                                       \
   }
 
 typedef struct lanes_float LANES_TABLE(float) lanes_float;
@@ -49,5 +58,8 @@ typedef enum lanes_level { LANES_PLAIN, LANES_AVX2, LANES_AVX512, LANES_LEVELS }
 lanes_level mhas_lanes_level(void); /* the best one here */
 const lanes_float *mhas_lanes_float(lanes_level level);
 const lanes_double *mhas_lanes_double(lanes_level level);
+/* Those of the best level. */
+const lanes_float *mhas_lanes_here_float(void);
+const lanes_double *mhas_lanes_here_double(void);
 
 #endif

@@ -266,6 +266,173 @@ static void NAME(adam)(int64_t count, NUMBER rate, NUMBER root, NUMBER keep1, NU
   }
 }
 
+/* ---- small products ---- */
+
+/* A register's worth of lanes, or several registers that the compiler makes of it; and half of that. */
+typedef NUMBER NAME(whole) __attribute__((vector_size(64), aligned(sizeof(NUMBER)), may_alias));
+typedef NUMBER NAME(half) __attribute__((vector_size(32), aligned(sizeof(NUMBER)), may_alias));
+
+/* packed (k, width) = `width` rows of b (with a stride) turned; width is a multiple of the tile. */
+static inline void NAME(pack)(int64_t width, int64_t k, const NUMBER *b, int64_t ldb, NUMBER *packed) {
+  const int64_t tiles = k / NAME(TILE) * NAME(TILE);
+  for (int64_t j = 0; j < width; j += NAME(TILE)) {
+    for (int64_t p = 0; p < tiles; p += NAME(TILE)) {
+      NAME(turn_tile)(b + j * ldb + p, ldb, packed + p * width + j, width);
+    }
+  }
+  for (int64_t p = tiles; p < k; p++) {
+    for (int64_t j = 0; j < width; j++) {
+      packed[p * width + j] = b[j * ldb + p];
+    }
+  }
+}
+
+/* ROWS rows of c, as many columns as ROW has lanes: sums in the order of k. a_row and a_step: from one row of op(a) to
+ * the next, and from one entry in a row to the next. */
+#define PRODUCT_ROWS(ROW, ROWS)                                                                                  \
+  static inline void NAME(ROW##_##ROWS)(int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row, int64_t a_step, \
+                                        const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, int64_t ldc) {     \
+    NAME(ROW) sum[ROWS] = {{0}};                                                                                 \
+    for (int64_t p = 0; p < k; p++) {                                                                            \
+      const NAME(ROW) columns = *(const NAME(ROW) *)(b + p * ldb);                                               \
+      for (int i = 0; i < (ROWS); i++) {                                                                         \
+        sum[i] += a[i * a_row + p * a_step] * columns;                                                           \
+      }                                                                                                          \
+    }                                                                                                            \
+    for (int i = 0; i < (ROWS); i++) {                                                                           \
+      NAME(ROW) *to = (NAME(ROW) *)(c + i * ldc);                                                                \
+      *to = beta == 0 ? alpha * sum[i] : alpha * sum[i] + beta * *to;                                            \
+    }                                                                                                            \
+  }
+#define PRODUCT_COLUMNS(ROW)                                                                                   \
+  PRODUCT_ROWS(ROW, 1)                                                                                         \
+  PRODUCT_ROWS(ROW, 2)                                                                                         \
+  PRODUCT_ROWS(ROW, 4)                                                                                         \
+  PRODUCT_ROWS(ROW, 8)                                                                                         \
+  static inline void NAME(columns_##ROW)(int64_t m, int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row,   \
+                                         int64_t a_step, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, \
+                                         int64_t ldc) {                                                        \
+    int64_t i = 0;                                                                                             \
+    for (; i + 8 <= m; i += 8) {                                                                               \
+      NAME(ROW##_8)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
+    }                                                                                                          \
+    if (i + 4 <= m) {                                                                                          \
+      NAME(ROW##_4)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
+      i += 4;                                                                                                  \
+    }                                                                                                          \
+    if (i + 2 <= m) {                                                                                          \
+      NAME(ROW##_2)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
+      i += 2;                                                                                                  \
+    }                                                                                                          \
+    if (i < m) {                                                                                               \
+      NAME(ROW##_1)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
+    }                                                                                                          \
+  }
+PRODUCT_COLUMNS(whole)
+PRODUCT_COLUMNS(half)
+#undef PRODUCT_COLUMNS
+#undef PRODUCT_ROWS
+
+/* Columns first .. n - 1, one by one. */
+static inline void NAME(columns_single)(int64_t m, int64_t first, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a,
+                                        int64_t a_row, int64_t a_step, const NUMBER *b, int64_t b_column,
+                                        int64_t b_step, NUMBER beta, NUMBER *c, int64_t ldc) {
+  for (int64_t i = 0; i < m; i++) {
+    for (int64_t j = first; j < n; j++) {
+      NUMBER sum = 0;
+      for (int64_t p = 0; p < k; p++) {
+        sum += a[i * a_row + p * a_step] * b[j * b_column + p * b_step];
+      }
+      c[i * ldc + j] = beta == 0 ? alpha * sum : alpha * sum + beta * c[i * ldc + j];
+    }
+  }
+}
+
+static void NAME(product)(bool a_turned, bool b_turned, int64_t m, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a,
+                          int64_t lda, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, int64_t ldc) {
+  const int64_t a_row = a_turned ? 1 : lda;
+  const int64_t a_step = a_turned ? lda : 1;
+  NUMBER packed[LANES_PRODUCT_DEPTH * LANES];
+  int64_t first = 0;
+  while (first + LANES / 2 <= n) {
+    const int64_t width = first + LANES <= n ? LANES : LANES / 2;
+    const NUMBER *columns = b + first;
+    if (b_turned) {
+      NAME(pack)(width, k, b + first * ldb, ldb, packed);
+      columns = packed;
+    }
+    const int64_t stride = b_turned ? width : ldb;
+    if (width == LANES) {
+      NAME(columns_whole)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
+    } else {
+      NAME(columns_half)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
+    }
+    first += width;
+  }
+  NAME(columns_single)
+  (m, first, n, k, alpha, a, a_row, a_step, b, b_turned ? ldb : 1, b_turned ? 1 : ldb, beta, c, ldc);
+}
+
+/* ---- neurons ---- */
+
+static void NAME(sigmoid)(int64_t n, NUMBER *z) {
+  for (int64_t i = 0; i < n; i++) {
+    const NUMBER e = NAME(exp_negative)(z[i] < 0 ? z[i] : -z[i]);
+    const NUMBER share = 1 / (1 + e);
+    z[i] = z[i] < 0 ? e * share : share;
+  }
+}
+
+static void NAME(sigmoid_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
+  for (int64_t i = 0; i < n; i++) {
+    p[i] *= s[i] * (1 - s[i]);
+  }
+}
+
+/* Near 0 by a minimax approximation (Cephes), where 1 - exp(-2 z) would lose digits. */
+static inline NUMBER NAME(tanh_small)(NUMBER z) {
+  const NUMBER zz = z * z;
+#if LANES_FLOAT
+  const float p =
+      (((-5.70498872745e-3F * zz + 2.06390887954e-2F) * zz - 5.37397155531e-2F) * zz + 1.33314422036e-1F) * zz -
+      3.33332819422e-1F;
+  return z + z * (zz * p);
+#else
+  const double p = (-9.64399179425052238628e-1 * zz - 9.92877231001918586564e1) * zz - 1.61468768441708447952e3;
+  const double q = ((zz + 1.12811678491632931402e2) * zz + 2.23548839060100448583e3) * zz + 4.84406305325125486048e3;
+  return z + z * (zz * (p / q));
+#endif
+}
+
+static void NAME(tanh)(int64_t n, NUMBER *z) {
+  for (int64_t i = 0; i < n; i++) {
+    const NUMBER size = z[i] < 0 ? -z[i] : z[i];
+    const NUMBER e = NAME(exp_negative)(-2 * size);
+    const NUMBER far = (1 - e) / (1 + e);
+    const NUMBER near = NAME(tanh_small)(z[i]);
+    const NUMBER signed_far = z[i] < 0 ? -far : far;
+    z[i] = size < (NUMBER)0.625 ? near : signed_far;
+  }
+}
+
+static void NAME(tanh_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
+  for (int64_t i = 0; i < n; i++) {
+    p[i] *= 1 - s[i] * s[i];
+  }
+}
+
+static void NAME(relu)(int64_t n, NUMBER *z) {
+  for (int64_t i = 0; i < n; i++) {
+    z[i] = z[i] < 0 ? 0 : z[i]; /* NaN stays */
+  }
+}
+
+static void NAME(relu_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
+  for (int64_t i = 0; i < n; i++) {
+    p[i] = s[i] > 0 ? p[i] : 0;
+  }
+}
+
 const TABLE_TYPE NAME(mhas_lanes) = {
     .turn = NAME(turn),
     .softmax = NAME(softmax),
@@ -274,6 +441,9 @@ const TABLE_TYPE NAME(mhas_lanes) = {
     .dots_back = NAME(dots_back),
     .add = NAME(add),
     .adam = NAME(adam),
+    .product = NAME(product),
+    .neuron = {NAME(sigmoid), NAME(tanh), NAME(relu)},
+    .slope = {NAME(sigmoid_slope), NAME(tanh_slope), NAME(relu_slope)},
 };
 
 #undef NUMBER

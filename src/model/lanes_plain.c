@@ -1,8 +1,8 @@
-/* The loops of lanes.h at level "plain"; CMakeLists.txt has the compiler's options for it. */
+/* The loops of lanes.h and columns.h at level "plain"; CMakeLists.txt has the compiler's options for it. */
 #include <math.h>
 #include <stddef.h>
 
-#include "model/lanes.h"
+#include "model/columns.h"
 
 #define LANES_LEVEL plain
 #define LANES_FLOAT 1
@@ -10,3 +10,4 @@
 #undef LANES_FLOAT
 #define LANES_FLOAT 0
 #include "model/lanes_body.h"
+#include "model/columns_body.h"

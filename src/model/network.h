@@ -1,7 +1,7 @@
 /*
  * The trained model up to its values in the precision of real.h, on the buffers of parts.h: layer by layer as a
- * textbook would. It is what runs for all variants and for dropout, and what the folded order (folded.h) is compared
- * with.
+ * textbook would. It is what runs where folding costs more than it saves, and what the folded order (folded.h) is
+ * compared with.
  */
 #ifndef MHASWEEP_MODEL_NETWORK_H
 #define MHASWEEP_MODEL_NETWORK_H

@@ -24,13 +24,17 @@ static double context_rows(const mhas_model_shape *s, double count) {
   return (double)s->context * (s->shared ? 1.0 : count);
 }
 
+static double composed_flops(const mhas_model_shape *s, double count) {
+  return compose_flops(&s->variant, s->heads, s->context, s->dim, count, context_rows(s, count));
+}
+
 /* Products that the backward pass repeats twice: once for the weights or keys, once for the activations. */
 static double inner_flops(const mhas_model_shape *s, double count) {
   const double H = (double)s->heads;
   const double d = (double)s->dim;
   return count * (4.0 * H * d * (double)s->key_dim + 4.0 * H * d * (double)s->context +
                   2.0 * H * d * (double)s->value_dim) +
-         out_flops(s, count) + compose_flops(&s->variant, s->heads, s->context, s->dim, count, context_rows(s, count));
+         out_flops(s, count) + composed_flops(s, count);
 }
 
 /* The embedding; its inputs need no gradient. */
@@ -42,7 +46,7 @@ static double embedding_flops(const mhas_model_shape *s, double count) {
 
 typedef struct sizes {
   double H, d, k, v, n, r, D; /* r rows of the folded maps, D = d + 1 */
-  double learned;             /* those that a parameter is behind: not the positions */
+  double learned; /* those that a parameter is behind: not the positions, unless the bias is added to them */
 } sizes;
 
 static sizes sizes_of(const mhas_model_shape *s) {
@@ -53,7 +57,9 @@ static sizes sizes_of(const mhas_model_shape *s) {
                  .n = (double)s->context,
                  .r = (double)mhas_folded_rows(s),
                  .D = (double)s->dim + 1.0,
-                 .learned = (double)(s->shared ? s->context : s->dim)};
+                 .learned = (double)(s->shared                ? s->context
+                                     : mhas_order_is_plain(s) ? s->dim
+                                                              : s->dim + s->context)};
 }
 
 /* The maps, from the parameters: once for all samples. */
@@ -91,12 +97,22 @@ static double sample_backward_flops(const mhas_model_shape *s, mhas_order order)
   return 2.0 * z.H * (query + own + value);
 }
 
+/* Composing is the same in both orders, but has to embed queries and rows where it generates coefficients from them. */
+static double folded_forward_flops(const mhas_model_shape *s, mhas_order order, double count) {
+  return fold_flops(s, order) + count * sample_forward_flops(s, order) + out_flops(s, count) +
+         composed_flops(s, count) + (generates(&s->variant) ? embedding_flops(s, count) : 0.0);
+}
+
+static double folded_backward_flops(const mhas_model_shape *s, mhas_order order, double count) {
+  return unfold_flops(s, order) + count * sample_backward_flops(s, order) + 2.0 * out_flops(s, count) +
+         2.0 * composed_flops(s, count) + (generates(&s->variant) ? embedding_flops(s, count) : 0.0);
+}
+
 /* ---- any ---- */
 
 double mhas_order_forward_flops(const mhas_model_shape *shape, mhas_order order, double count) {
-  const double products =
-      order.folded ? fold_flops(shape, order) + count * sample_forward_flops(shape, order) + out_flops(shape, count)
-                   : inner_flops(shape, count) + embedding_flops(shape, count);
+  const double products = order.folded ? folded_forward_flops(shape, order, count)
+                                       : inner_flops(shape, count) + embedding_flops(shape, count);
   return products + softmax_flops(shape, count);
 }
 
@@ -106,21 +122,20 @@ static double disturbance_flops(const mhas_model_shape *s, double count) {
 }
 
 double mhas_order_gradient_flops(const mhas_model_shape *shape, mhas_order order, double count) {
-  const double backward = order.folded ? unfold_flops(shape, order) + count * sample_backward_flops(shape, order) +
-                                             2.0 * out_flops(shape, count)
+  const double backward = order.folded ? folded_backward_flops(shape, order, count)
                                        : 2.0 * inner_flops(shape, count) + embedding_flops(shape, count);
   return mhas_order_forward_flops(shape, order, count) + backward + softmax_flops(shape, count) +
          disturbance_flops(shape, count);
 }
 
-bool mhas_order_can_fold(const mhas_model_shape *shape) {
+bool mhas_order_is_plain(const mhas_model_shape *shape) {
   return mhas_variant_is_softmax(&shape->variant) && shape->disturbance.dropout == 0.0;
 }
 
 mhas_order mhas_order_of(const mhas_model_shape *shape, int64_t batch) {
   mhas_order best = {0};
   double least = mhas_order_gradient_flops(shape, best, (double)batch);
-  for (int i = 0; i < 4 && mhas_order_can_fold(shape); i++) {
+  for (int i = 0; i < 4; i++) {
     const mhas_order order = {.folded = true, .joined = i % 2 != 0, .value_first = i / 2 == 0};
     const double flops = mhas_order_gradient_flops(shape, order, (double)batch);
     if ((!order.value_first || shape->value_dim == 1) && flops < least) {

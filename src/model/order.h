@@ -13,9 +13,11 @@ typedef struct mhas_order {
   bool value_first; /* folded: context rows have values before they are weighed; one number each, so d_v = 1 */
 } mhas_order;
 
-/* The order with the least operations in a training step of `batch` samples. Only softmax without dropout can fold. */
+/* The order with the least operations in a training step of `batch` samples. */
 mhas_order mhas_order_of(const mhas_model_shape *shape, int64_t batch);
-bool mhas_order_can_fold(const mhas_model_shape *shape);
+
+/* Softmax without dropout: weights sum to one, and do not change if all logits of a query change by the same. */
+bool mhas_order_is_plain(const mhas_model_shape *shape);
 
 /* As mhas_model_forward_flops and mhas_model_gradient_flops, for a given order. */
 double mhas_order_forward_flops(const mhas_model_shape *shape, mhas_order order, double count);

@@ -4,6 +4,7 @@
 
 #include "mhasweep/model.h"
 #include "model/order.h"
+#include "model/small.h"
 
 /* Arrays of float or double. B: batch; N: context rows at work, B n or (shared) n. */
 typedef enum mhas_buffer {
@@ -38,7 +39,7 @@ typedef enum mhas_buffer {
   OUTPUTS,  /* (B, C): outputs, then what the loss makes of them, then their gradient */
   SUMS,     /* (2, B): scratch of the loss */
   /* of variants; empty where they are not used */
-  SCORES,   /* (B, H, n): logits before they are composed; folded, values of context rows before they are weighed */
+  SCORES,   /* (B, H, n): logits before they are composed */
   WEIGHTS,  /* (B, H, n): weights before they are composed */
   D_SCORES, /* (B, H, n) */
   COMPOSE,  /* the coefficients of composing and their gradients */
@@ -62,17 +63,11 @@ typedef enum mhas_buffer {
   SHIFT,          /* (H, d_v) */
   D_SHIFT,        /* (H, d_v) */
   LOGITS,         /* (B, H, r), then their gradient */
-  MEANS,          /* (B, H): weighted means of SCORES */
+  ROW_VALUES,     /* (B, H, n): values of context rows, before they are weighed */
+  MEANS,          /* (B, H): weighted means of ROW_VALUES */
   TURNED_CONTEXT, /* (d, n): of one sample */
   BUFFERS
 } mhas_buffer;
-
-/* Small products of one shape (product.h): c (m x n) = op(a) b, or +=. */
-typedef struct product {
-  bool a_turned, adds;
-  int64_t m, n, k, lda, ldb, ldc;
-  void (*kernel)(void); /* libxsmm's; NULL: BLAS has to do */
-} product;
 
 typedef enum mhas_product {
   TO_KEY_MAP,

@@ -10,8 +10,10 @@
 #ifndef MHASWEEP_MODEL_PRODUCT_H
 #define MHASWEEP_MODEL_PRODUCT_H
 
-#include "model/parts.h"
+#include <stddef.h>
+
 #include "model/real.h"
+#include "model/small.h"
 
 #if MHASWEEP_XSMM
 #include <libxsmm.h>

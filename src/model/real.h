@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/lanes.h"
+
 #if REAL_IS_FLOAT
 typedef float real;
 #define REAL_NAME(name) name##_float
@@ -28,10 +30,18 @@ typedef double real;
 
 typedef enum turn { AS_IS = CblasNoTrans, TURNED = CblasTrans } turn;
 
+/* Products up to so many multiplications take BLAS longer to prepare than to form. */
+#define SMALL_PRODUCT 16384
+
 /* c (m x n) = alpha op(a) op(b) + beta c, row-major with leading dimensions. Sizes are known to fit an int: the checks
  * of model.h have seen them. */
 static inline void gemm(turn a_turn, turn b_turn, int64_t m, int64_t n, int64_t k, real alpha, const real *a,
                         int64_t lda, const real *b, int64_t ldb, real beta, real *c, int64_t ldc) {
+  if (k <= LANES_PRODUCT_DEPTH && m * n * k <= SMALL_PRODUCT) {
+    REAL_NAME(mhas_lanes_here)
+    ()->product(a_turn == TURNED, b_turn == TURNED, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return;
+  }
   REAL_GEMM(CblasRowMajor, (CBLAS_TRANSPOSE)a_turn, (CBLAS_TRANSPOSE)b_turn, (int)m, (int)n, (int)k, alpha, a, (int)lda,
             b, (int)ldb, beta, c, (int)ldc);
 }

@@ -10,6 +10,10 @@ bool composes_with(const mhas_variant *variant, mhas_branch branch) {
   return ((variant->compose[MHAS_PRE] | variant->compose[MHAS_POST]) & (unsigned)branch) != 0;
 }
 
+bool generates(const mhas_variant *variant) {
+  return composes_with(variant, MHAS_BRANCH_QUERY) || composes_with(variant, MHAS_BRANCH_KEY);
+}
+
 bool mhas_variant_is_softmax(const mhas_variant *variant) {
   return variant->weighting == MHAS_SOFTMAX && !composes(variant);
 }

@@ -9,6 +9,7 @@ enum { PART_BASE, PART_QUERY_IN, PART_QUERY_OUT, PART_QUERY_GATE, PART_KEY_IN, P
 
 bool composes(const mhas_variant *variant); /* in any stage */
 bool composes_with(const mhas_variant *variant, mhas_branch branch);
+bool generates(const mhas_variant *variant); /* composes with coefficients made from queries or context rows */
 
 /* 2 R H: the width of what is generated for a query or a context row. */
 int64_t compose_width(const mhas_variant *variant, int64_t heads);

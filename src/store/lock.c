@@ -114,6 +114,29 @@ mhas_code mhas_store_lock(const char *path, int *lock, mhas_error *error) {
   return is_locked_whole(path) ? store_lock_beside(path, lock, error) : store_lock_file(path, path, false, lock, error);
 }
 
+static mhas_written is_held(const char *lock_path) {
+  const int file = open(lock_path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return errno == ENOENT ? MHAS_NOT_WRITTEN : MHAS_WRITTEN_UNKNOWN;
+  }
+  struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = GUARD, .l_len = 1};
+  const bool asked = fcntl(file, F_OFD_GETLK, &lock) == 0;
+  (void)close(file);
+  if (!asked) {
+    return MHAS_WRITTEN_UNKNOWN;
+  }
+  return lock.l_type == F_UNLCK ? MHAS_NOT_WRITTEN : MHAS_WRITTEN;
+}
+
+mhas_written mhas_store_is_written(const char *path) {
+  char beside[4096];
+  if (!is_locked_whole(path)) {
+    return is_held(path);
+  }
+  const int length = snprintf(beside, sizeof beside, "%s%s", path, STORE_LOCK_SUFFIX);
+  return length < (int)sizeof beside ? is_held(beside) : MHAS_WRITTEN_UNKNOWN;
+}
+
 /* The name under which the locked file can be found, if it is one that only serves as a lock: those are empty. */
 static bool lock_file_name(int lock, char name[4096]) {
   struct stat facts;

@@ -155,6 +155,7 @@ static mhas_code create_store(const char *path, MPI_Comm comm, const mhas_sweep 
   created->comm = comm;
   created->experiment = mhas_sweep_experiment(sweep);
   created->file = H5I_INVALID_HID;
+  (void)MPI_Comm_rank(comm, &created->rank);
   (void)gethostname(created->hostname, sizeof created->hostname - 1);
   const mhas_code code = mhas_alloc(&created->path, length + 1, 1, "a file name", error);
   if (code != MHAS_OK) {
@@ -210,6 +211,8 @@ mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *swe
   *store = opened;
   return MHAS_OK;
 }
+
+mhas_code mhas_store_sync(const mhas_store *store, mhas_error *error) { return store_sync(store->path, error); }
 
 mhas_code mhas_store_close(mhas_store *store, mhas_error *error) {
   const mhas_code flushed = mhas_store_flush(store, error);

@@ -14,6 +14,7 @@ struct mhas_store {
   hid_t *datasets; /* [layout.count]; those of parameters stay closed */
   hid_t *types;    /* [layout.count] in memory */
   char hostname[MHAS_HOSTNAME_LENGTH];
+  int rank; /* in comm */
 
   int64_t capacity; /* rows that the buffers hold */
   int64_t *rows;    /* [capacity] whose data waits in the buffers */

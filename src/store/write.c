@@ -155,8 +155,10 @@ static void put_wide(const mhas_store *store, const mhas_row *row) {
 static void put_run(const mhas_store *store, const mhas_row *row, const mhas_outcome *outcome) {
   put_text(store, run_column(store, STORE_RUN_ERROR),
            outcome->status == MHAS_FAILED && outcome->reason != NULL ? outcome->reason : "");
+  put_real(store, run_column(store, STORE_RUN_STARTED), outcome->started);
   put_real(store, run_column(store, STORE_RUN_SECONDS), outcome->seconds);
   put_integer(store, run_column(store, STORE_RUN_RANKS), outcome->ranks);
+  put_integer(store, run_column(store, STORE_RUN_FIRST_RANK), store->rank);
   put_real(store, run_column(store, STORE_RUN_FLOPS), row == NULL ? NAN : row->flops);
   put_text(store, run_column(store, STORE_RUN_HOSTNAME), store->hostname);
 }

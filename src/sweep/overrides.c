@@ -23,6 +23,11 @@ static const char *const settings[] = {"experiment",
                                        "search.tolerance"};
 enum { SETTING_COUNT = sizeof settings / sizeof *settings, NAMES_MOST = 128 };
 
+const char *const *mhas_sweep_settings(size_t *count) {
+  *count = SETTING_COUNT;
+  return settings;
+}
+
 /* The map under `key`, made if there is none. NULL if something else stands there or memory ran out. */
 static sweep_node *map_under(sweep_reader *reader, const char *key, sweep_place place) {
   sweep_node *map = sweep_node_find(reader->root, key);

@@ -9,7 +9,7 @@ typedef struct tally {
   mhas_sweep *sweep;
   mhas_value *values;
   int64_t kept;
-  double flops, array_bytes; /* sums over kept points */
+  double flops, flops_float32, array_bytes; /* sums over kept points */
   double flops_most, bytes_most;
   int ranks_most;
   bool too_large;
@@ -53,6 +53,7 @@ static void look(tally *t, int64_t index, bool sum) {
   const mhas_cost cost = mhas_experiment_cost(sweep->experiment, t->values);
   if (sum) {
     t->flops += cost.flops;
+    t->flops_float32 += cost.flops_float32;
     t->array_bytes += array_bytes(sweep, t->values);
   }
   t->flops_most = fmax(t->flops_most, cost.flops);
@@ -171,6 +172,7 @@ mhas_code mhas_sweep_plan(mhas_sweep *sweep, bool exact, mhas_plan *plan, mhas_e
   }
   mhas_free(t.values);
   plan->flops = t.flops * weight;
+  plan->flops_float32 = t.flops_float32 * weight;
   plan->flops_most = t.flops_most;
   plan->bytes_most = t.bytes_most;
   plan->ranks_most = t.ranks_most;

@@ -162,7 +162,7 @@ static double run_ours(bench *s, bool solve) {
   make(s, OUTPUTS, 5, &y);
   const double start = now();
   demand(s, mhas_qr_create(MHAS_QR_RANDOMIZED, &s->a, tolerance, seed, &qr, &s->error));
-  demand(s, mhas_qr_rank(qr, tolerance, &rank, &s->error));
+  demand(s, mhas_qr_ranks(qr, &tolerance, 1, &rank, &s->error));
   if (solve) {
     demand(s, mhas_qr_solve(qr, rank, &y, &x, &s->error));
   }
@@ -258,7 +258,7 @@ static double run_features(bench *s, bool shared) {
   make(s, OUTPUTS, 5, &y);
   at[1] = now();
   demand(s, mhas_qr_create(MHAS_QR_RANDOMIZED, &s->a, tolerance, seed, &qr, &s->error));
-  demand(s, mhas_qr_rank(qr, tolerance, &rank, &s->error));
+  demand(s, mhas_qr_ranks(qr, &tolerance, 1, &rank, &s->error));
   at[2] = now();
   demand(s, mhas_qr_solve(qr, rank, &y, &x, &s->error));
   mhas_qr_destroy(qr);

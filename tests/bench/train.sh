@@ -29,3 +29,9 @@ export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 core=$("$program" own 1 1 1 1 1 2 1 | sed -n 's/.*"blas": "\([^"]*\)".*/\1/p') # what mhasweep would run with, too
 export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-$core}
 "$python" tests/bench/train.py "$program" "$folder"
+
+# Small models one after the other or side by side, each in its own lane: why a worker trains one at a time.
+if [ -x "$build/tests/bench_together" ]; then
+  printf '\nproducts of one step, one model after the other and 16 side by side\n'
+  "$build/tests/bench_together" 8 16 24 32
+fi

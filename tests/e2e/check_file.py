@@ -19,7 +19,7 @@ ROOT_ATTRIBUTES = [
     "schema_version", "mhasweep_version", "git_commit", "created", "mpi_library", "mpi_size", "blas_library",
     "blas_core", "hdf5_version", "slurm_job_id", "reused_files",
 ]
-RUN_VARIABLES = ["status", "error", "attempts", "seconds", "ranks", "flops", "hostname"]
+RUN_VARIABLES = ["status", "error", "attempts", "started", "seconds", "ranks", "first_rank", "flops", "hostname"]
 DIMENSIONS_OF_ROLE = {
     "parameter": ("point",), "result": ("point",), "run": ("point",),
     "curve": ("point", "record"), "spectrum": ("point", "k"),

@@ -16,7 +16,7 @@ PROGRAM = os.environ.get("MHASWEEP", "mhasweep")
 SOURCE = pathlib.Path(os.environ.get("MHASWEEP_SOURCE", pathlib.Path(__file__).parents[2]))
 
 # What describes a run instead of a point, and so may differ between two runs of one sweep.
-PROVENANCE = {"attempts", "seconds", "hostname"}
+PROVENANCE = {"attempts", "started", "seconds", "first_rank", "hostname"}
 PROVENANCE_ATTRIBUTES = {"created", "mpi_size", "git_commit", "slurm_job_id", "reused_files"}
 
 PENDING, RUNNING, DONE, FAILED = range(4)

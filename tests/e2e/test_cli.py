@@ -217,6 +217,17 @@ class Plan(Case):
         self.assertAlmostEqual(plan["core_hours"], plan["flops"] / plan["flops_per_second"] / 3600)
         self.assertGreaterEqual(plan["ranks"], 1)
 
+    def test_operations_in_single_precision_are_timed_as_such(self):
+        for words, share, precision in ((("experiment=memorize", "heads=1"), "all", "single"),
+                                        (("experiment=memorize", "heads=1", "precision=float64"), "none", "double"),
+                                        (("heads=1", "weights=trained", "steps=10"), "some", "single and double"),
+                                        (("heads=1",), "none", "double")):
+            more = [it for word in (*words, "where=true") for it in ("--set", word)]
+            plan = self.plan(*more)
+            self.assertEqual({0: "none", plan["flops"]: "all"}.get(plan["flops_float32"], "some"), share, words)
+            self.assertRegex(re.sub(r"\s+", " ", call("plan", self.path, *more).stdout),
+                             rf"GF/s of matrix products in {precision} precision measured here")
+
     def test_text_tells_what_json_does(self):
         done = call("plan", self.path)
         self.assert_fine(done)

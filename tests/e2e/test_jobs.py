@@ -31,7 +31,7 @@ PAPER = {
 
 def sweep_files(folder):
     """Those under `folder`, in order, but for the ones on images that are not installed (dataset-fashion-mnist)."""
-    files = sorted(folder.rglob("*.yaml"))
+    files = sorted(path for path in folder.rglob("*.yaml") if JOBS / "packaging" not in path.parents)
     return [path for path in files if FASHION.exists() or str(FASHION) not in path.read_text()]
 
 

@@ -205,6 +205,39 @@ static void one_farm_follows_another_in_the_same_world(void **unused) {
   }
 }
 
+static void a_watch_over_ranks_that_live_changes_nothing(void **unused) {
+  (void)unused;
+  mhas_error error;
+  for (int i = 0; i < 3; i++) {
+    mhas_watch *watch = NULL;
+    assert_int_equal(mhas_watch_create(MPI_COMM_WORLD, 60.0, &watch, &error), MHAS_OK);
+    fake *work = fake_new(uneven, 500);
+    assert_int_equal(watch != NULL, work->size > 1);
+    work->watch = watch;
+    work->options.schedule.silence = 60.0;
+    mhas_watch_guard(watch, 1, "test");
+    assert_int_equal(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS);
+    mhas_watch_ease(watch);
+    fake_farm(work);
+    check_each_row_exactly_once(work);
+    assert_int_equal(work->state.lost, 0);
+    mhas_watch_guard(watch, 1, "test");
+    assert_int_equal(MPI_Barrier(MPI_COMM_WORLD), MPI_SUCCESS);
+    mhas_watch_destroy(watch); /* some go before others: that is no death */
+  }
+}
+
+static void nobody_is_watched_without_a_timeout(void **unused) {
+  (void)unused;
+  mhas_error error;
+  mhas_watch *watch = NULL;
+  assert_int_equal(mhas_watch_create(MPI_COMM_WORLD, 0.0, &watch, &error), MHAS_OK);
+  assert_null(watch);
+  mhas_watch_guard(watch, 1, "test");
+  mhas_watch_ease(watch);
+  mhas_watch_destroy(watch);
+}
+
 static int farm_tests(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_row_runs_exactly_once),
@@ -219,6 +252,8 @@ static int farm_tests(void) {
       cmocka_unit_test(progress_is_told_on_rank_0_and_ends_with_the_final_state),
       cmocka_unit_test(a_long_row_of_a_lone_rank_still_shows_progress),
       cmocka_unit_test(one_farm_follows_another_in_the_same_world),
+      cmocka_unit_test(a_watch_over_ranks_that_live_changes_nothing),
+      cmocka_unit_test(nobody_is_watched_without_a_timeout),
   };
   return cmocka_run_group_tests_name("farm", tests, NULL, NULL);
 }

@@ -153,7 +153,7 @@ static void the_rank_with_a_shared_context_is_that_of_the_theory(void **unused) 
     assert_ok(mhas_grid_create(MPI_COMM_WORLD, 16, &grid, error));
     mhas_cyclic Z = dealt(s, grid, &saturated);
     assert_ok(mhas_qr_create(MHAS_QR_RANDOMIZED, &Z, tolerance, seed, &qr, error));
-    assert_ok(mhas_qr_rank(qr, tolerance, &rank, error));
+    assert_ok(mhas_qr_ranks(qr, &tolerance, 1, &rank, error));
     assert_int_equal(rank, mhas_bound_shared(s->heads, s->context));
     mhas_qr_destroy(qr);
     mhas_cyclic_free(&Z);

@@ -84,7 +84,7 @@ static void teams_work_side_by_side(void **unused) {
   mhas_qr *qr = NULL;
   int64_t rank = 0;
   assert_ok(mhas_qr_create(MHAS_QR_RANDOMIZED, &dealt, 1e-13, matrix_seed, &qr, error));
-  assert_ok(mhas_qr_rank(qr, 1e-13, &rank, error));
+  assert_ok(mhas_qr_ranks(qr, (const double[]){1e-13}, 1, &rank, error));
   assert_int_equal(rank, 20);
   mhas_qr_destroy(qr);
   mhas_cyclic_free(&dealt);

@@ -12,7 +12,7 @@ static int64_t rank_by(mhas_grid *grid, mhas_qr_method method, matrix *a, double
   mhas_qr *qr = NULL;
   int64_t rank = -1;
   assert_ok(mhas_qr_create(method, &dealt, tolerance, matrix_seed, &qr, error));
-  assert_ok(mhas_qr_rank(qr, tolerance, &rank, error));
+  assert_ok(mhas_qr_ranks(qr, &tolerance, 1, &rank, error));
   mhas_qr_destroy(qr);
   mhas_cyclic_free(&dealt);
   return rank;
@@ -103,6 +103,33 @@ static void slow_decay_is_cut_where_the_singular_values_are(void **unused) {
       check_rank("slow decay, coarse", matrix_with(shapes[i][0], shapes[i][1], sigma), 1.03 * pow(10.0, -digits));
     }
   }
+}
+
+static void ranks_at_several_tolerances_are_those_of_each_alone(void **unused) {
+  (void)unused;
+  static const double tolerances[] = {1e-13, 1.03e-3, 1.03e-6, 0.5, 1.03e-9};
+  enum { COUNT = sizeof tolerances / sizeof *tolerances };
+  double sigma[100];
+  for (int64_t k = 0; k < 100; k++) { /* slow decay, then a gap, then nothing */
+    sigma[k] = k < 80 ? pow(10.0, -10.0 * (double)k / 80.0) : 0.0;
+  }
+  matrix a = matrix_with(120, 100, sigma);
+  mhas_grid *grid = grid_of(8);
+  mhas_cyclic dealt = matrix_deal(grid, &a);
+  mhas_qr *qr = NULL;
+  int64_t ranks[COUNT];
+  assert_ok(mhas_qr_create(MHAS_QR_RANDOMIZED, &dealt, 1e-13, matrix_seed, &qr, error));
+  assert_ok(mhas_qr_ranks(qr, tolerances, COUNT, ranks, error));
+  for (int i = 0; i < COUNT; i++) {
+    assert_int_equal(ranks[i], matrix_rank(&a, tolerances[i]));
+    int64_t alone = 0;
+    assert_ok(mhas_qr_ranks(qr, &tolerances[i], 1, &alone, error));
+    assert_int_equal(alone, ranks[i]);
+  }
+  mhas_qr_destroy(qr);
+  mhas_cyclic_free(&dealt);
+  matrix_free(&a);
+  mhas_grid_destroy(grid);
 }
 
 /* Kahan 1966: R's diagonal falls slowly although its smallest singular value is tiny, and no pivot is ever wanted. */
@@ -293,9 +320,9 @@ static void a_finer_tolerance_than_that_of_the_factorization_is_refused(void **u
   mhas_qr *qr = NULL;
   int64_t rank = 0;
   assert_ok(mhas_qr_create(MHAS_QR_RANDOMIZED, &dealt, 1e-3, matrix_seed, &qr, error));
-  assert_ok(mhas_qr_rank(qr, 1.1e-3, &rank, error));
+  assert_ok(mhas_qr_ranks(qr, (const double[]){1.1e-3}, 1, &rank, error));
   assert_int_equal(rank, 12);
-  assert_code(mhas_qr_rank(qr, 1e-12, &rank, error), MHAS_INTERNAL);
+  assert_code(mhas_qr_ranks(qr, (const double[]){1e-12}, 1, &rank, error), MHAS_INTERNAL);
   mhas_qr_destroy(qr);
   mhas_cyclic_free(&dealt);
   matrix_free(&a);
@@ -308,6 +335,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(small_ranks_are_found),
     cmocka_unit_test(repeated_rows_and_columns_count_once),
     cmocka_unit_test(slow_decay_is_cut_where_the_singular_values_are),
+    cmocka_unit_test(ranks_at_several_tolerances_are_those_of_each_alone),
     cmocka_unit_test(kahans_matrix_is_seen_through),
     cmocka_unit_test(kahans_matrix_is_cut_where_its_singular_values_are),
     cmocka_unit_test(rank_does_not_change_with_scale),

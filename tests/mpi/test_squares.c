@@ -18,7 +18,7 @@ static matrix solve(mhas_grid *grid, mhas_qr_method method, matrix *a, matrix *y
   mhas_qr *qr = NULL;
   assert_ok(mhas_cyclic_create(grid, a->columns, y->columns, "the solution", &X, error));
   assert_ok(mhas_qr_create(method, &A, tolerance, matrix_seed, &qr, error));
-  assert_ok(mhas_qr_rank(qr, tolerance, rank, error));
+  assert_ok(mhas_qr_ranks(qr, &tolerance, 1, rank, error));
   assert_ok(mhas_qr_solve(qr, *rank, &Y, &X, error));
   mhas_qr_destroy(qr);
   assert_ok(mhas_cyclic_fill(&A, matrix_fill, a, error));

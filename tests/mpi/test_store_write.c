@@ -61,7 +61,9 @@ static void interleaved_rows_are_read_back_right(void **state) {
     assert_number(reader, "status", row, failed ? MHAS_FAILED : MHAS_DONE);
     assert_number(reader, "attempts", row, 1);
     assert_number(reader, "seconds", row, 0.25);
+    assert_number(reader, "started", row, 1.75e9 + (double)row);
     assert_number(reader, "ranks", row, 1);
+    assert_number(reader, "first_rank", row, (double)(row % size));
     assert_number(reader, "flops", row, 1e6 * (double)row);
     assert_string_equal(text_at(reader, "error", row), failed ? "no luck" : "");
     assert_string_equal(text_at(reader, "hostname", row), host);

@@ -97,6 +97,7 @@ static void scalapack_multiplies_with_the_same_blas_as_this_program(void **state
   assert_int_equal(access(mhas_scalapack_path(), R_OK), 0);
   assert_non_null(strstr(mhas_scalapack_path(), "scalapack"));
   assert_string_equal(mhas_scalapack_blas_path(), mhas_blas_path());
+  assert_string_equal(mhas_cblas_path(), mhas_blas_path());
 }
 
 static void one_thread_unless_the_user_says_otherwise(void **state) {

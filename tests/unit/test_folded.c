@@ -8,6 +8,10 @@
 
 /* clang-format off */
 #define PLAIN {MHAS_SOFTMAX, {0, 0}, 0, 0.0}, {0.0, 0.0}
+#define WEIGHED(weighting) {weighting, {0, 0}, 0, 0.0}, {0.0, 0.0}
+#define DROPPING {MHAS_SOFTMAX, {0, 0}, 0, 0.0}, {0.3, 0.2}
+#define COMPOSED(weighting, pre, post, dropout) {weighting, {pre, post}, 2, 20.0}, {dropout, 0.0}
+enum { BASE = MHAS_BRANCH_BASE, QUERY = MHAS_BRANCH_QUERY, KEY = MHAS_BRANCH_KEY, ALL = BASE | QUERY | KEY };
 /* clang-format on */
 
 /* Odd sizes: ones, primes, wide values, lines of vector units just missed and just met; the last is a bit of everything
@@ -16,12 +20,31 @@ static const struct {
   int64_t T;
   mhas_model_shape shape;
 } cases[] = {
-    {5, {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN}},      {6, {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN}},
-    {1, {1, 1, 1, 1, 1, 1, false, 2, 1.0, 1e4, PLAIN}},      {1, {1, 1, 1, 1, 1, 1, true, 0, 1.0, 1e4, PLAIN}},
-    {3, {3, 7, 1, 3, 5, 1, true, 11, 1.0, 1e4, PLAIN}},      {4, {1, 7, 5, 1, 5, 11, false, 0, 3.0, 1e4, PLAIN}},
-    {3, {5, 2, 7, 1, 5, 17, true, 2, 4.0, 100., PLAIN}},     {7, {2, 3, 1, 1, 2, 2, false, 13, 0.5, 1.0, PLAIN}},
-    {5, {17, 4, 2, 1, 3, 16, false, 4, 1.0, 1e4, PLAIN}},    {11, {2, 4, 3, 3, 1, 33, false, 0, 1.0, 1e4, PLAIN}},
-    {13, {3, 17, 16, 1, 8, 19, false, 10, 9.0, 1e4, PLAIN}}, {9, {4, 13, 11, 1, 6, 31, true, 5, 7.0, 1e4, PLAIN}},
+    {5, {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN}},
+    {6, {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN}},
+    {1, {1, 1, 1, 1, 1, 1, false, 2, 1.0, 1e4, PLAIN}},
+    {1, {1, 1, 1, 1, 1, 1, true, 0, 1.0, 1e4, PLAIN}},
+    {3, {3, 7, 1, 3, 5, 1, true, 11, 1.0, 1e4, PLAIN}},
+    {4, {1, 7, 5, 1, 5, 11, false, 0, 3.0, 1e4, PLAIN}},
+    {3, {5, 2, 7, 1, 5, 17, true, 2, 4.0, 100., PLAIN}},
+    {7, {2, 3, 1, 1, 2, 2, false, 13, 0.5, 1.0, PLAIN}},
+    {5, {17, 4, 2, 1, 3, 16, false, 4, 1.0, 1e4, PLAIN}},
+    {11, {2, 4, 3, 3, 1, 33, false, 0, 1.0, 1e4, PLAIN}},
+    {13, {3, 17, 16, 1, 8, 19, false, 10, 9.0, 1e4, PLAIN}},
+    {9, {4, 13, 11, 1, 6, 31, true, 5, 7.0, 1e4, PLAIN}},
+    /* other weights than those of softmax, and weights that drop out */
+    {5, {2, 5, 3, 1, 4, 3, false, 3, 1.5, 1e4, WEIGHED(MHAS_LINEAR)}},
+    {6, {3, 6, 2, 2, 5, 4, true, 0, 2.0, 1e4, WEIGHED(MHAS_LINEAR)}},
+    {4, {3, 7, 5, 1, 5, 11, false, 4, 3.0, 1e4, WEIGHED(MHAS_HARD)}},
+    {5, {2, 5, 3, 1, 4, 9, false, 3, 1.5, 1e4, DROPPING}},
+    {6, {3, 6, 2, 2, 5, 4, true, 3, 2.0, 1e4, DROPPING}},
+    {6, {3, 6, 2, 1, 5, 4, true, 3, 2.0, 1e4, DROPPING}},
+    /* composed */
+    {5, {3, 5, 3, 1, 4, 7, false, 3, 1.5, 1e4, COMPOSED(MHAS_SOFTMAX, BASE, BASE, 0.0)}},
+    {5, {3, 5, 3, 2, 4, 7, false, 3, 1.5, 1e4, COMPOSED(MHAS_SOFTMAX, ALL, ALL, 0.2)}},
+    {5, {3, 5, 3, 1, 4, 7, true, 3, 1.5, 1e4, COMPOSED(MHAS_SOFTMAX, ALL, ALL, 0.0)}},
+    {4, {2, 4, 3, 1, 4, 5, false, 0, 1.5, 1e4, COMPOSED(MHAS_SOFTMAX, KEY, 0, 0.0)}},
+    {4, {2, 4, 3, 2, 4, 5, true, 0, 1.5, 1e4, COMPOSED(MHAS_LINEAR, 0, QUERY, 0.0)}},
 };
 enum { CASES = sizeof cases / sizeof *cases, ORDERS = 4 };
 static const mhas_random case_random = {.seed = 11, .replicate = 2};
@@ -43,7 +66,7 @@ static rig rig_of_order(const mhas_model_shape *shape, mhas_order order, mhas_pr
 /* ---- the same as layer by layer ---- */
 
 static void check_gradients(const rig *a, const rig *b, double tolerance) {
-  for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
+  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
     double *got = slice_values(a, slice, mhas_model_get_gradient);
     double *expected = slice_values(b, slice, mhas_model_get_gradient);
     assert_all_close(got, expected, mhas_slice_count(&a->shape, slice), tolerance);
@@ -64,6 +87,8 @@ static void check_against_layers(int i, mhas_order order, mhas_precision precisi
   mhas_model_forward(folded.model, &folded.samples, folded.picks, T, a);
   mhas_model_forward(layered.model, &layered.samples, layered.picks, T, b);
   assert_all_close(a, b, outputs, tolerance);
+  mhas_model_disturb(folded.model, case_random, 4);
+  mhas_model_disturb(layered.model, case_random, 4);
   assert_close(mhas_model_gradient(folded.model, &folded.samples, folded.picks, T),
                mhas_model_gradient(layered.model, &layered.samples, layered.picks, T), tolerance);
   check_gradients(&folded, &layered, tolerance);
@@ -84,7 +109,10 @@ static void every_order_gives_what_layers_give(void **state) {
   }
 }
 
-static double loss_again(const rig *r) { return mhas_model_gradient(r->model, &r->samples, r->picks, r->T); }
+static double loss_again(const rig *r) {
+  mhas_model_disturb(r->model, case_random, 4);
+  return mhas_model_gradient(r->model, &r->samples, r->picks, r->T);
+}
 
 static void gradients_are_those_of_central_differences_in_every_order(void **state) {
   (void)state;
@@ -95,7 +123,7 @@ static void gradients_are_those_of_central_differences_in_every_order(void **sta
         continue;
       }
       rig r = rig_of_order(&cases[i].shape, order, MHAS_FLOAT64, cases[i].T);
-      for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
+      for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
         check_differences(&r, slice, loss_again, 1e-5, 1e-8);
       }
       rig_destroy(&r);
@@ -199,6 +227,12 @@ static void operations_are_counted_by_hand_for_one_shape(void **state) {
   const double fold_shared = 2.0 * (3 * 25 + 2 * (3 * 5 * 3 + 6 * 5 * 3 + 3 * 5));
   assert_close(mhas_order_forward_flops(&shared, apart, 7.0),
                fold_shared + 7 * (2.0 * 2 * (3 * (6 + 3) + 3) + out + softmax), 0.0);
+  /* the bias of the embedding makes the positions learned; a weight of linear attention is one operation */
+  mhas_model_shape linear = own;
+  linear.variant.weighting = MHAS_LINEAR;
+  const double unfold_linear = 2.0 * 2 * (15 * (8 + 8) + 2 * 15 * 6 + 5 * (8 + 8) + 2 * 8 * 6 * 3);
+  assert_close(mhas_order_gradient_flops(&linear, first, 7.0),
+               fold + unfold_linear + 7 * (sample + back + 3 * out + 2 * (2 * 3 + 5.0 * 3)), 0.0);
 }
 
 static void the_order_follows_the_sizes(void **state) {
@@ -212,11 +246,14 @@ static void the_order_follows_the_sizes(void **state) {
   shape.value_dim = 8;
   assert_false(mhas_order_of(&shape, 256).value_first);
   assert_false(mhas_order_of(&shape, 1).folded); /* nothing to share the work of folding */
+  shape.key_dim = 64;
+  shape.value_dim = 1;
   shape.disturbance.dropout = 0.1;
-  assert_false(mhas_order_of(&shape, 256).folded);
-  shape.disturbance.dropout = 0.0;
-  shape.variant.weighting = MHAS_LINEAR;
-  assert_false(mhas_order_of(&shape, 256).folded);
+  assert_true(mhas_order_of(&shape, 256).folded);
+  shape.variant = (mhas_variant){.compose = {BASE, BASE}, .rank = 2, .scale = 1.0};
+  assert_true(mhas_order_of(&shape, 256).folded);
+  shape.variant.compose[MHAS_PRE] = ALL;
+  assert_true(mhas_order_of(&shape, 256).folded);
 }
 
 static void no_order_has_fewer_operations_than_the_chosen_one(void **state) {

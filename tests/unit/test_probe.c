@@ -163,6 +163,18 @@ static void ranks_at_tolerances_come_from_the_stored_spectrum(void **state) {
   point_free(&p);
 }
 
+static void loose_ranks_are_missing_where_they_are_not_asked(void **state) {
+  (void)state;
+  point p = probe(4, 16, 32, 4, 200, "shared");
+  point_set(&p, "loose_ranks", 0);
+  point_runs(&p);
+  assert_int_equal(point_integer(&p, "rank_1e3"), -1);
+  assert_int_equal(point_integer(&p, "rank_1e6"), -1);
+  assert_int_equal(point_integer(&p, "rank_1e9"), -1);
+  assert_int_equal(point_integer(&p, "rank"), 4 * 15 + 1);
+  point_free(&p);
+}
+
 static void theory_stands_beside_the_measurement(void **state) {
   (void)state;
   point p = probe(20, 32, 64, 16, 10, "own");
@@ -341,6 +353,7 @@ int main(void) {
       cmocka_unit_test(own_contexts_give_the_expected_numbers),
       cmocka_unit_test(a_shared_context_gives_the_expected_numbers),
       cmocka_unit_test(ranks_at_tolerances_come_from_the_stored_spectrum),
+      cmocka_unit_test(loose_ranks_are_missing_where_they_are_not_asked),
       cmocka_unit_test(theory_stands_beside_the_measurement),
       cmocka_unit_test(one_context_row_saturates_every_head),
       cmocka_unit_test(stored_arrays_reproduce_z),

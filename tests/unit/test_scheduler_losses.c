@@ -516,7 +516,7 @@ static void whoever_dies_or_sleeps_every_row_ends_once(void **unused) {
   (void)unused;
   static float flops[ROWS_MOST];
   static int32_t ranks[ROWS_MOST];
-  for (int round = 0; round < 200; round++) {
+  for (int round = 0; round < 60; round++) {
     random_state = (uint64_t)round;
     const int workers = 6 + below(WORKERS_MOST - 6);
     const int count = 1 + below(300);

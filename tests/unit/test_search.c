@@ -103,6 +103,7 @@ typedef struct hunt {
   mhas_error error;
   int64_t calls, stop_at;
   int64_t records; /* as the cost promised */
+  const mhas_checkpoints *checkpoints;
 } hunt;
 
 static mhas_code proceed(void *context, mhas_error *error) {
@@ -149,7 +150,12 @@ static mhas_code hunt_run(hunt *h) {
                       .spectrum = h->spectrum,
                       .spectrum_capacity = 1};
   mhas_row_clear(made, &h->row);
-  const mhas_task task = {.point = {.values = h->values}, .proceed = proceed, .context = h, .at = at, .at_context = h};
+  const mhas_task task = {.point = {.values = h->values},
+                          .proceed = proceed,
+                          .context = h,
+                          .at = at,
+                          .at_context = h,
+                          .checkpoints = h->checkpoints};
   const mhas_code code = mhas_experiment_run(made, &task, &h->row, &h->error);
   mhas_searching_destroy(made);
   return code;
@@ -345,6 +351,81 @@ static void a_stop_is_passed_on_at_any_trial(void **state) {
   }
 }
 
+/* One checkpoint: the row as the farm keeps it, and the one piece of a search. */
+typedef struct shelf {
+  hunt *h;
+  bool full;
+  int writes;
+  mhas_value results[sizeof((hunt *)NULL)->row_results / sizeof(mhas_value)];
+  float curves[3][RECORDS];
+  double flops, spectrum;
+  char piece[8192];
+} shelf;
+
+static bool never_due(void *context) { return context == NULL; }
+
+static mhas_code put(void *context, const mhas_piece *pieces, int count, mhas_error *error) {
+  shelf *s = context;
+  (void)error;
+  assert_int_equal(count, 1);
+  assert_true(pieces[0].bytes <= sizeof s->piece);
+  memcpy(s->piece, pieces[0].data, pieces[0].bytes);
+  memcpy(s->results, s->h->row_results, sizeof s->results);
+  memcpy(s->curves, s->h->row_curves, sizeof s->curves);
+  s->flops = s->h->row.flops;
+  s->spectrum = s->h->spectrum[0];
+  s->full = true;
+  s->writes++;
+  return MHAS_OK;
+}
+
+static mhas_code get(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error) {
+  shelf *s = context;
+  (void)error;
+  assert_int_equal(count, 1);
+  *found = s->full;
+  if (s->full) {
+    memcpy(pieces[0].data, s->piece, pieces[0].bytes);
+    memcpy(s->h->row_results, s->results, sizeof s->results);
+    memcpy(s->h->row_curves, s->curves, sizeof s->curves);
+    s->h->row.flops = s->flops;
+    s->h->spectrum[0] = s->spectrum;
+  }
+  return MHAS_OK;
+}
+
+static void a_search_that_is_stopped_does_no_trial_twice(void **state) {
+  (void)state;
+  for (int guesses = 0; guesses < 2; guesses++) {
+    hunt whole = start(777, 1, 100000);
+    whole.guesses = guesses == 1;
+    guess_value = 700;
+    assert_int_equal(capacity(&whole), 777);
+    const int64_t trials = runs;
+    hunt h = start(777, 1, 100000);
+    guess_value = 700;
+    h.guesses = whole.guesses;
+    shelf s = {.h = &h};
+    const mhas_checkpoints kept = {never_due, put, get, &s};
+    h.checkpoints = &kept;
+    mhas_code code = MHAS_STOPPED;
+    int stops = 0;
+    for (; code == MHAS_STOPPED; stops++) {
+      assert_true(stops < 1000);
+      h.calls = 0;
+      h.stop_at = 1 + stops % 4; /* in a trial, or between two */
+      code = hunt_run(&h);
+    }
+    assert_int_equal(code, MHAS_OK);
+    assert_true(stops > 3);
+    assert_true(s.writes >= stops - 1);
+    assert_true(runs <= trials + stops); /* those that were stopped in the middle are begun anew */
+    assert_memory_equal(h.row_results, whole.row_results, sizeof h.row_results);
+    assert_memory_equal(h.row_curves, whole.row_curves, sizeof h.row_curves);
+    assert_true(h.row.flops == whole.row.flops);
+  }
+}
+
 static void a_result_without_a_value_ends_the_search(void **state) {
   (void)state;
   hunt h = start(100, 1, 1000);
@@ -394,6 +475,7 @@ int main(void) {
       cmocka_unit_test(the_cost_is_that_of_the_trials),
       cmocka_unit_test(a_trial_that_fails_fails_the_point_and_says_which),
       cmocka_unit_test(a_stop_is_passed_on_at_any_trial),
+      cmocka_unit_test(a_search_that_is_stopped_does_no_trial_twice),
       cmocka_unit_test(a_result_without_a_value_ends_the_search),
       cmocka_unit_test(a_row_without_curves_and_spectrum_is_filled_too),
       cmocka_unit_test(the_tables_say_what_a_search_adds),

@@ -116,7 +116,7 @@ static void every_point_has_its_line(void **state) {
   assert_non_null(fgets(line, sizeof line, out));
   assert_int_equal(strncmp(line, "point,heads,dim,", 16), 0);
   assert_non_null(strstr(line, ",replicate,rank,"));
-  assert_non_null(strstr(line, ",status,error,attempts,seconds,ranks,flops,hostname\n"));
+  assert_non_null(strstr(line, ",status,error,attempts,started,seconds,ranks,first_rank,flops,hostname\n"));
   for (int i = 0; i < 1300; i++) {
     char start[32];
     char middle[32];
@@ -125,7 +125,7 @@ static void every_point_has_its_line(void **state) {
     (void)snprintf(middle, sizeof middle, ",%d,,,", i); /* replicate, then results that are missing */
     assert_int_equal(strncmp(line, start, (size_t)length), 0);
     assert_non_null(strstr(line, middle));
-    assert_non_null(strstr(line, ",pending,,0,,,,\n"));
+    assert_non_null(strstr(line, ",pending,,0,,,,,,\n"));
   }
   assert_null(fgets(line, sizeof line, out));
   (void)fclose(out);

@@ -141,6 +141,21 @@ static void missing_file_cannot_be_locked(void **state) {
   assert_int_equal(count_entries(test_folder), 0);
 }
 
+static void who_only_looks_learns_whether_a_run_writes(void **state) {
+  (void)state;
+  assert_int_equal(mhas_store_is_written(in_folder("a.h5")), MHAS_NOT_WRITTEN); /* there is none */
+  make_file();
+  for (int whole = 0; whole < 2; whole++) { /* the second time as on NFS, where the lock lies beside */
+    assert_int_equal(whole == 0 ? 0 : setenv("OMPI_MCA_fs_ufs_lock_algorithm", "2", 1), 0);
+    assert_int_equal(mhas_store_is_written(in_folder("a.h5")), MHAS_NOT_WRITTEN);
+    const pid_t owner = start_owner(mhas_store_lock);
+    assert_int_equal(mhas_store_is_written(in_folder("a.h5")), MHAS_WRITTEN);
+    kill_owner(owner);
+    assert_int_equal(mhas_store_is_written(in_folder("a.h5")), MHAS_NOT_WRITTEN);
+  }
+  assert_int_equal(unsetenv("OMPI_MCA_fs_ufs_lock_algorithm"), 0);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
@@ -151,6 +166,7 @@ int main(void) {
       TEST(locked_file_can_be_read_and_resumed),
       TEST(locking_changes_neither_size_nor_name),
       TEST(missing_file_cannot_be_locked),
+      TEST(who_only_looks_learns_whether_a_run_writes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

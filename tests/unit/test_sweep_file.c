@@ -94,6 +94,23 @@ static void read_whole(const char *path, mhas_text *text) {
   assert_int_equal(mhas_text_read_file(path, 1 << 20, text, &error), MHAS_OK);
 }
 
+/* A line of an expected report, where the word EXPERIMENTS stands for the names of all that there are. */
+static void append_expected(const char *line, mhas_text *whole) {
+  static const char word[] = "EXPERIMENTS";
+  const char *found = strstr(line, word);
+  if (found == NULL) {
+    mhas_text_append(whole, "%s\n", line);
+    return;
+  }
+  int count = 0;
+  const mhas_experiment *const *experiments = mhas_experiments(&count);
+  mhas_text_append(whole, "%.*s", (int)(found - line), line);
+  for (int i = 0; i < count; i++) {
+    mhas_text_append(whole, "%s%s", i == 0 ? "" : ", ", experiments[i]->name);
+  }
+  mhas_text_append(whole, "%s\n", found + strlen(word));
+}
+
 /* "broken/07-name.yaml" must give the lines of "broken/07-name.expected", each behind the file's name. */
 static void check_broken(const char *folder, const char *name) {
   char path[512];
@@ -107,7 +124,8 @@ static void check_broken(const char *folder, const char *name) {
   (void)snprintf(path, sizeof path, "%s/%.*s.expected", folder, (int)(strlen(name) - strlen(".yaml")), name);
   read_whole(path, &expected);
   for (char *line = strtok(expected.data, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-    mhas_text_append(&whole, "%s:%s\n", name, line);
+    mhas_text_append(&whole, "%s:", name);
+    append_expected(line, &whole);
   }
   assert_true(whole.length > 0);
   /* A copy of exactly this length, so that reading past the end is noticed by a sanitizer. */

@@ -33,7 +33,7 @@ static void the_canonical_text_has_every_key_in_order(void **state) {
   /* Every parameter is there, said or not, by name; between these lines stand those of more parameters. */
   const char *const lines[] = {
       "experiment = probe\n",
-      "\nnumerics = 2\n",
+      "\nnumerics = 3\n",
       "\nparameters.classes = 100\n",
       "\nparameters.context = {from: 8, to: 32, step: 8}\n",
       "\nparameters.context_type = shared\n",

@@ -12,6 +12,7 @@ static mhas_cost plain_cost(const mhas_value *values) {
   const double heads = (double)values[heads_at].integer;
   const double dim = (double)values[dim_at].integer;
   return (mhas_cost){.flops = heads * dim * dim,
+                     .flops_float32 = heads * dim,
                      .bytes = 8.0 * heads * dim,
                      .records = values[heads_at].integer,
                      .spectrum = values[dim_at].integer};
@@ -138,6 +139,7 @@ static void small_plans_are_sums_over_all_points(void **state) {
   assert_int_equal(plan.grid, 24);
   assert_true(plan.points == 20.0); /* without (2, 11) */
   assert_true(plan.flops == 4.0 * (2 * 49 + 3 * 49 + 5 * 49 + 3 * 121 + 5 * 121));
+  assert_true(plan.flops_float32 == 4.0 * (2 * 7 + 3 * 7 + 5 * 7 + 3 * 11 + 5 * 11));
   assert_true(plan.flops_most == 5.0 * 121.0);
   assert_true(plan.bytes_most == 8.0 * 55.0);
   assert_int_equal(plan.records_most, 5);

@@ -240,18 +240,23 @@ static void fewer_samples_than_the_batch_give_their_own_mean(void **state) {
 
 /* ---- what composing promises -------------------------------------------------------- */
 
+/* A rig whose products come layer by layer, which no variant changes. */
+static rig layered_rig(int number, const mhas_variant *variant, mhas_precision precision) {
+  rig r = rig_of(number, variant, precision);
+  mhas_model_destroy(r.model);
+  assert_int_equal(mhas_model_create_ordered(&r.shape, layered, precision, r.T, &r.model, &rig_error), MHAS_OK);
+  mhas_model_initialise(r.model, case_random);
+  return r;
+}
+
 static void composing_with_zeros_is_softmax_to_the_bit(void **state) {
   (void)state;
   const mhas_variant plain = {MHAS_SOFTMAX, {0, 0}, 0, 0.0};
   const mhas_variant zero = {MHAS_SOFTMAX, {ALL, ALL}, 2, 0.0};
   for (int precision = MHAS_FLOAT32; precision <= MHAS_FLOAT64; precision++) {
     for (int c = 0; c < CASES; c++) {
-      rig a = rig_of(c, &plain, (mhas_precision)precision); /* in the order of products that all variants have */
-      mhas_model_destroy(a.model);
-      assert_int_equal(
-          mhas_model_create_ordered(&a.shape, layered, (mhas_precision)precision, a.T, &a.model, &rig_error), MHAS_OK);
-      mhas_model_initialise(a.model, case_random);
-      rig b = rig_of(c, &zero, (mhas_precision)precision);
+      rig a = layered_rig(c, &plain, (mhas_precision)precision);
+      rig b = layered_rig(c, &zero, (mhas_precision)precision);
       double outputs[2][64];
       mhas_model_forward(a.model, &a.samples, a.picks, a.T, outputs[0]);
       mhas_model_forward(b.model, &b.samples, b.picks, b.T, outputs[1]);

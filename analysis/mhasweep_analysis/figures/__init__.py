@@ -1,62 +1,50 @@
 """The figures: each function draws one panel from a dataset into a matplotlib Axes and returns the Axes.
 
 `draw` puts panels together: one for every combination of the axes that a panel does not show itself.
+
+To add the figures of another experiment:
+
+1. Write figures/<body>.py with panel functions `f(dataset, axes) -> axes` and `FIGURES`, a dict from their names to
+   Kind (parts.py explains its fields; assumptions.py is a small example). `lines`, `spread` and `band` of parts.py make
+   a line with a band for every value of an axis, `fitted_line` the best straight one with its interval in the legend.
+2. Add it to BODIES below. Without a name, a file's figure is the first one of its experiment whose result was measured
+   and whose axis varies, so the most telling one stands first.
+3. Give letters and words for the axes of its parameters in LETTERS and WORDS of parts.py.
+4. Name them in the table of analysis/README.md, and test them on files written by hand (analysis/tests/files.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import textwrap
+from contextlib import AbstractContextManager
 
 import matplotlib
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mhasweep_analysis.figures.assumptions import LINES, kruskal_curve
-from mhasweep_analysis.figures.features import attention_maps, rank_against_heads, saturation, spectrum
+from mhasweep_analysis.figures import assumptions, features, memorization
+from mhasweep_analysis.figures.assumptions import kruskal_curve
+from mhasweep_analysis.figures.features import attention_maps, rank_added, rank_against_heads, saturation, spectrum
 from mhasweep_analysis.figures.memorization import (
-    CAPACITY_LINES, accuracy_against_context, accuracy_against_heads, accuracy_against_key_dim,
-    capacity_against_context, capacity_against_heads, capacity_against_key_dim, loss_against_context,
-    loss_against_heads, variants_against_parameters)
-from mhasweep_analysis.figures.parts import STYLE, combinations, count, named
-from mhasweep_analysis.reader import DONE, ResultError, sweep_axes
+    accuracy_against_context, accuracy_against_heads, accuracy_against_key_dim, capacity_against_context,
+    capacity_against_heads, capacity_against_key_dim, learning_curves, loss_against_context, loss_against_heads,
+    variants_against_parameters)
+from mhasweep_analysis.figures.parts import DARK, STYLE, Kind, combinations, count, named
+from mhasweep_analysis.figures.run import timeline
+from mhasweep_analysis.reader import DONE, ResultError, stores, sweep_axes
+
+__all__ = [
+    "BODIES", "FIGURES", "Kind", "accuracy_against_context", "accuracy_against_heads", "accuracy_against_key_dim",
+    "attention_maps", "capacity_against_context", "capacity_against_heads", "capacity_against_key_dim", "choose",
+    "draw", "fitting", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "panel_count",
+    "rank_added", "rank_against_heads", "saturation", "save", "spectrum", "style", "timeline",
+    "variants_against_parameters"]
 
 PANELS_MOST = 12
-
-
-class Kind(NamedTuple):
-    """A figure: what draws a panel of it, the experiments that it is the figure of, the result that it shows, the axis
-    that it is drawn along, what else a panel shows of the sweep's axes, and whether it needs curves or spectra."""
-
-    panel: Callable[[xr.Dataset, Axes], Axes]
-    experiments: tuple[str, ...]
-    result: str
-    along: str | None = None
-    shown: tuple[str, ...] = ()
-    is_wide: bool = False
-
-
-BOTH = ("memorize", "probe")
-# Without a name, a file's figure is the first one here whose result was measured and whose axis varies.
-FIGURES = {
-    "kruskal_curve": Kind(kruskal_curve, ("assumptions",), "kruskal_99", None, LINES, is_wide=True),
-    "variants_against_parameters": Kind(variants_against_parameters, ("memorize",), "parameters", "attention",
-                                        ("heads",)),
-    "capacity_against_heads": Kind(capacity_against_heads, BOTH, "capacity", "heads", CAPACITY_LINES),
-    "capacity_against_context": Kind(capacity_against_context, BOTH, "capacity", "context", CAPACITY_LINES),
-    "capacity_against_key_dim": Kind(capacity_against_key_dim, BOTH, "capacity", "key_dim", CAPACITY_LINES),
-    "accuracy_against_heads": Kind(accuracy_against_heads, ("memorize",), "accuracy", "heads", ("samples",)),
-    "accuracy_against_context": Kind(accuracy_against_context, ("memorize",), "accuracy", "context", ("samples",)),
-    "accuracy_against_key_dim": Kind(accuracy_against_key_dim, ("memorize",), "accuracy", "key_dim", ("samples",)),
-    "loss_against_heads": Kind(loss_against_heads, ("memorize",), "loss", "heads", ("samples",)),
-    "loss_against_context": Kind(loss_against_context, ("memorize",), "loss", "context", ("samples",)),
-    "rank_against_heads": Kind(rank_against_heads, ("probe",), "rank", "heads", ("context",)),
-    "spectrum": Kind(spectrum, ("probe",), "rank", "key_dim", is_wide=True),
-    "saturation": Kind(saturation, (), "parameters", None, ("heads", "samples", "context")),
-    "attention_maps": Kind(attention_maps, (), "parameters"),
-}
+AT_CAPACITY = ("accuracy", "loss")  # a search leaves those at the capacity that it found, which show no trend
+BODIES = (assumptions, memorization, features)
+FIGURES: dict[str, Kind] = {name: kind for body in BODIES for name, kind in body.FIGURES.items()}
 
 
 def choose(dataset: xr.Dataset, name: str | None = None) -> str:
@@ -81,27 +69,79 @@ def choose(dataset: xr.Dataset, name: str | None = None) -> str:
     return next(iter(varying or [it for it in fitting if FIGURES[it].along != "attention"]))
 
 
-def draw(dataset: xr.Dataset, name: str | None = None) -> Figure:
+def fitting(dataset: xr.Dataset) -> list[str]:
+    """The names of all figures that this file has the data for, the one that `choose` takes first."""
+    done = _done(dataset)
+    return sorted((name for name, kind in FIGURES.items() if _fits(dataset, done, kind)),
+                  key=lambda name: name != choose(dataset))
+
+
+def draw(dataset: xr.Dataset, name: str | None = None, columns: int = 3, panel: tuple[float, float] = (5.0, 4.0),
+         dark: bool = False) -> Figure:
     """The figure `name` of a whole file; by default the one of its experiment, results and axes.
+
+    `columns` is the most panels beside one another, `panel` the size of each in inches; `dark` is for dark pages.
 
     Raises ResultError if nothing is done yet, or the figure does not fit the file.
     """
     kind = FIGURES[choose(dataset, name)]
     done = _done(dataset)
-    panels = _panels(done, kind)
-    columns = min(len(panels), 3)
+    panels = _panels(_shown(done, kind), kind)
+    columns = min(len(panels), columns)
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context(STYLE):
-        figure = Figure(figsize=(5.0 * columns + 0.6, 4.0 * rows + 0.7), layout="constrained", dpi=150)
-        grid = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
+    with style(dark):
+        size = (panel[0] * columns + 0.6, panel[1] * rows + 0.7)
+        figure = Figure(figsize=size, layout="constrained", dpi=150)
+        grid = figure.subplots(rows, columns, squeeze=False)
         for axes, (title, part) in zip(grid.flat, panels):
             kind.panel(part, axes)
             axes.set_title(title)
-            axes.label_outer()
+        _share_limits(grid.flat[: len(panels)], columns)
         for axes in grid.flat[len(panels):]:
             axes.remove()
-        figure.suptitle(_title(dataset, done), fontsize=10.5)
+        width = int(14 * size[0])  # letters of a line
+        lines = [textwrap.fill(line, width) for line in _title(dataset, done, kind)]
+        figure.suptitle("\n".join(lines), fontsize=10.5)
+        if dark:
+            lighten(figure)
     return figure
+
+
+def style(dark: bool = False) -> AbstractContextManager[None]:
+    """A context in which matplotlib draws in the style of these figures."""
+    return matplotlib.rc_context({**STYLE, **(DARK if dark else {})})
+
+
+def lighten(figure: Figure) -> None:
+    """Turns the greys of lines and words, which are chosen for white paper, into those of a dark page."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        keys = [] if legend is None else legend.get_lines()
+        for artist in (*axes.lines, *axes.texts, *keys):
+            red, green, blue, alpha = matplotlib.colors.to_rgba(artist.get_color())
+            if red == green == blue < 0.7:
+                artist.set_color((*[1 - 0.8 * red] * 3, alpha))
+
+
+def panel_count(dataset: xr.Dataset, name: str | None = None) -> int:
+    """How many panels the figure `name` has. Raises ResultError as `draw` does."""
+    kind = FIGURES[choose(dataset, name)]
+    return len(_panels(_shown(_done(dataset), kind), kind))
+
+
+def _share_limits(panels: np.ndarray, columns: int) -> None:
+    """The same limits for all panels, wide enough for each; only the outer ones keep their words."""
+    left, right = np.array([axes.get_xlim() for axes in panels]).T
+    bottom, top = np.array([axes.get_ylim() for axes in panels]).T
+    for number, axes in enumerate(panels):
+        axes.set_xlim(left.min(), right.max())
+        axes.set_ylim(bottom.min(), top.max())
+        if number + columns < len(panels):
+            axes.set_xlabel("")
+            axes.tick_params(axis="x", labelbottom=False)
+        if number % columns > 0:
+            axes.set_ylabel("")
+            axes.tick_params(axis="y", labelleft=False)
 
 
 def save(figure: Figure, path: str) -> None:
@@ -117,8 +157,25 @@ def _done(dataset: xr.Dataset) -> xr.Dataset:
     return done
 
 
+def _shown(done: xr.Dataset, kind: Kind) -> xr.Dataset:
+    """The rows that measure what the figure shows."""
+    return done.isel(point=np.flatnonzero(done[kind.result].notnull()))
+
+
 def _is_measured(done: xr.Dataset, result: str) -> bool:
     return result in done and bool(done[result].notnull().any())
+
+
+def _fits(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> bool:
+    if kind.experiments and dataset.attrs["experiment"] not in kind.experiments:
+        return False
+    if "capacity" in done and kind.result in AT_CAPACITY:
+        return False
+    if not _is_measured(done, kind.result) or (kind.wide and not _is_measured(done, kind.wide)):
+        return False
+    if kind.stored and not stores(dataset, int(done["point"].values[0]), kind.stored):
+        return False
+    return kind.along is None or _varies(done, kind.along)
 
 
 def _varies(dataset: xr.Dataset, name: str) -> bool:
@@ -139,25 +196,27 @@ def _panels(dataset: xr.Dataset, kind: Kind) -> list[tuple[str, xr.Dataset]]:
     return panels
 
 
-def _title(dataset: xr.Dataset, done: xr.Dataset) -> str:
-    """What all points have in common, in letters; below it the replicates and what is still to come."""
-    fixed = [named(name, dataset[name].values[0]) for name in _used(dataset) if count(dataset, name) == 1]
+def _title(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> list[str]:
+    """Lines: what all points have in common, in letters; then the replicates and what is still to come."""
+    fixed = [named(name, dataset[name].values[0]) for name in _used(dataset, kind) if count(dataset, name) == 1]
     replicates = count(dataset, "replicate") if "replicate" in dataset.coords else 1
     words = []
     if replicates > 1:
         words.append(f"{replicates} replicates")
     if done.sizes["point"] < dataset.sizes["point"]:
         words.append(f"{done.sizes['point']:,} of {dataset.sizes['point']:,} points done")
-    return f"{dataset.attrs['experiment']}: {', '.join(fixed)}\n{'; '.join(words)}".rstrip()
+    heading = f"{dataset.attrs['experiment']}: {', '.join(fixed)}" if fixed else dataset.attrs["experiment"]
+    return [it for it in (heading, "; ".join(words)) if it]
 
 
-def _used(dataset: xr.Dataset) -> list[str]:
+def _used(dataset: xr.Dataset, kind: Kind) -> list[str]:
     """The parameters for the title that mean something in this sweep: classes only where labels are classes, samples
     unless a search looks for them, the source of the data unless it is random numbers."""
-    labels = "regression" if "labels" not in dataset.coords else dataset["labels"].values[0]
-    source = "synthetic" if "source" not in dataset.coords else dataset["source"].values[0]
-    names = ["source"] if source != "synthetic" else []
-    names += ["context_type", "heads", "dim", "key_dim", "context"]
-    names += ["samples"] if "capacity" not in dataset else []
-    names += ["classes"] if labels == "classes" else []
-    return [name for name in names if name in dataset.coords]
+
+    def is_always(name: str, value: str) -> bool:
+        return name not in dataset.coords or set(np.unique(dataset[name].values)) == {value}
+
+    unused = set() if "labels" in dataset.coords and is_always("labels", "classes") else {"classes"}
+    unused |= {"samples"} if "capacity" in dataset else set()
+    names = [*([] if is_always("source", "synthetic") else ["source"]), *kind.title]
+    return [name for name in names if name in dataset.coords and name not in unused]

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from mhasweep_analysis.figures.parts import colour, count, lines, width
+from mhasweep_analysis.figures.parts import Kind, colour, count, lines, width
 from mhasweep_analysis.reader import ResultError
 
 LINES = ("source", "stage", "path", "distribution")
@@ -38,3 +38,8 @@ def kruskal_curve(dataset: xr.Dataset, axes: Axes) -> Axes:
     axes.set_ylabel("share of random $k$-subsets that are independent")
     axes.legend()
     return axes
+
+
+FIGURES = {
+    "kruskal_curve": Kind(kruskal_curve, ("assumptions",), "kruskal_99", shown=LINES, wide="curve_share"),
+}

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from mhasweep_analysis.figures.parts import MARKERS, colour, count, lines, spread, value_axis
+from mhasweep_analysis.figures.parts import MARKERS, Kind, Spread, band, colour, count, lines, spread, value_axis
 from mhasweep_analysis.reader import ResultError, stored
 
 SATURATED = 0.99  # largest attention weight from which on a head counts as saturated, as in the paper's code
@@ -44,6 +44,32 @@ def rank_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
     axes.set_ylim(bottom=0)
     axes.set_ylabel("numerical rank of $Z$")
     value_axis(axes, dataset, "heads")
+    axes.legend()
+    return axes
+
+
+def rank_added(dataset: xr.Dataset, axes: Axes) -> Axes:
+    """The rank that each head of the constructed weights adds, summed up: a line for every d_h, beside the proof's.
+
+    A line is the mean over the replicates, its band reaches from the least to the greatest. By the proof, head by head
+    adds min(n, d_h) - 1, the first one 1 more.
+    """
+    if "curve_rank_added" not in dataset:
+        raise ResultError("holds no curves; the sweep file has to ask for them (store: [curves])")
+    parts = lines(dataset, ("key_dim",), along="replicate")
+    for number, (words, rows) in enumerate(parts):
+        rank = np.cumsum(rows["curve_rank_added"].values, axis=1)
+        heads = np.arange(1, np.sum(~np.isnan(rank).any(axis=0)) + 1)
+        rank = rank[:, : heads.size]
+        added = min(int(rows["context"].values[0]), int(rows["key_dim"].values[0])) - 1
+        axes.plot(heads, heads * added + 1, color="0.45", lw=1.2, ls=(0, (5, 2)), zorder=1,
+                  label=r"theory: $h\,(\min(n, d_h)-1)+1$" if number == 0 else None)
+        band(axes, Spread(heads, rank.mean(axis=0), rank.min(axis=0), rank.max(axis=0)), number, len(parts), words)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
+    axes.set_xlabel("heads $h$ so far")
+    axes.set_ylabel("rank of $Z$ on their samples")
     axes.legend()
     return axes
 
@@ -146,3 +172,12 @@ def _rank_at_most(dataset: xr.Dataset) -> tuple[int | None, str]:
     if name not in dataset or count(dataset, name) != 1 or set(np.unique(dataset["attention"].values)) != {"softmax"}:
         return None, formula
     return int(dataset[name].values[0]), formula
+
+
+FIGURES = {
+    "rank_against_heads": Kind(rank_against_heads, ("probe",), "rank", "heads", ("context",)),
+    "spectrum": Kind(spectrum, ("probe",), "rank", "key_dim", wide="spectrum"),
+    "rank_added": Kind(rank_added, ("probe",), "rank_per_head_min", shown=("key_dim",), wide="curve_rank_added"),
+    "saturation": Kind(saturation, (), "parameters", shown=("heads", "samples", "context"), stored="attention"),
+    "attention_maps": Kind(attention_maps, (), "parameters", stored="attention"),
+}

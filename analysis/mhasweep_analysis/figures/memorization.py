@@ -7,7 +7,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from mhasweep_analysis.figures.parts import WORDS, band, colour, count, lines, named, spread, value_axis
+from mhasweep_analysis import fits
+from mhasweep_analysis.figures.parts import (
+    WORDS, Kind, Spread, band, colour, count, fitted_line, lines, named, spread, value_axis)
+from mhasweep_analysis.reader import ResultError
 
 ACCURACY = "memorized share of the samples (accuracy)"
 CAPACITY = "capacity: most samples memorized"
@@ -24,13 +27,19 @@ def accuracy_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def accuracy_against_context(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As accuracy_against_heads, against the rows of a context."""
+    """Share of the samples that are memorized against the rows of a context: a line for every number of samples.
+
+    Otherwise as accuracy_against_heads.
+    """
     return _accuracy(dataset, axes, "context")
 
 
 def accuracy_against_key_dim(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As accuracy_against_heads, against the key dimension; a dotted line where that is the context's size, from which
-    on the theory promises nothing more."""
+    """Share of the samples that are memorized against the key dimension: a line for every number of samples, and a
+    dotted one where the key dimension is the context's size, from which on the theory promises nothing more.
+
+    Otherwise as accuracy_against_heads.
+    """
     _accuracy(dataset, axes, "key_dim")
     _mark_context(dataset, axes)
     axes.legend()
@@ -47,13 +56,17 @@ def loss_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def loss_against_context(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As loss_against_heads, against the rows of a context."""
+    """Mean squared error (or cross-entropy) of the best model against the rows of a context: a line for every number of
+    samples.
+
+    Otherwise as loss_against_heads.
+    """
     return _loss(dataset, axes, "context")
 
 
 def capacity_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
     """The most samples that are memorized (a sweep with `search`) against heads, with the theory's line and the best
-    straight line through all points, its slope and R^2.
+    straight line through all points, its slope with a 95 % interval (Student's, by fits.line), and R^2.
 
     A line for every kind of weights, attention and contexts: the mean over the replicates with a band from the least to
     the greatest. A search that found nothing counts as 0.
@@ -62,13 +75,19 @@ def capacity_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def capacity_against_context(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As capacity_against_heads, against the rows of a context and without the fit."""
+    """The most samples that are memorized (a sweep with `search`) against the rows of a context, with the theory's.
+
+    Otherwise as capacity_against_heads, without the fit.
+    """
     return _capacity(dataset, axes, "context")
 
 
 def capacity_against_key_dim(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """As capacity_against_heads, against the key dimension and without the fit; a dotted line where that is the
-    context's size, from which on the theory promises nothing more."""
+    """The most samples that are memorized (a sweep with `search`) against the key dimension, with the theory's, and a
+    dotted line where the key dimension is the context's size, from which on the theory promises nothing more.
+
+    Otherwise as capacity_against_heads, without the fit.
+    """
     _capacity(dataset, axes, "key_dim")
     _mark_context(dataset, axes)
     axes.legend()
@@ -101,12 +120,38 @@ def variants_against_parameters(dataset: xr.Dataset, axes: Axes) -> Axes:
     return axes
 
 
-def straight_line(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """Slope, start and R^2 of the least-squares line through the points."""
-    slope, start = np.polyfit(x, y, 1)
-    total = np.sum((y - y.mean()) ** 2)
-    left = np.sum((y - slope * x - start) ** 2)
-    return float(slope), float(start), float(1 - left / total) if total > 0 else 1.0
+def learning_curves(dataset: xr.Dataset, axes: Axes) -> Axes:
+    """How training goes: the memorized share (classes) or the error against the steps, a line for every number of H.
+
+    A line is the mean over the replicates, its band reaches from the least to the greatest; a run that stopped early
+    keeps its last value.
+    """
+    if "curve_step" not in dataset:
+        raise ResultError("holds no curves; the sweep file has to ask for them (store: [curves])")
+    is_accuracy = bool(dataset["curve_accuracy"].notnull().any())
+    parts = lines(dataset, ("heads",), along="replicate")
+    for number, (words, rows) in enumerate(parts):
+        steps = rows["curve_step"].values
+        longest = steps[np.argmax(np.sum(~np.isnan(steps), axis=1))]
+        values = _kept(rows["curve_accuracy" if is_accuracy else "curve_loss"].values)[:, ~np.isnan(longest)]
+        at = Spread(longest[~np.isnan(longest)], values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+        band(axes, at, number, len(parts), words, marker="")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("training steps")
+    if is_accuracy:
+        axes.set_ylim(-0.02, 1.04)
+        axes.set_ylabel(ACCURACY)
+    else:
+        axes.set_yscale("log")
+        axes.set_ylabel("mean loss over all samples")
+    axes.legend()
+    return axes
+
+
+def _kept(values: np.ndarray) -> np.ndarray:
+    """Rows with their last number in place of the NaN behind it."""
+    last = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(values.shape[1])), axis=1)
+    return np.take_along_axis(values, last, axis=1)
 
 
 def _accuracy(dataset: xr.Dataset, axes: Axes, along: str) -> Axes:
@@ -145,21 +190,14 @@ def _capacity(dataset: xr.Dataset, axes: Axes, along: str, has_fit: bool = False
         axes.plot(at.at, at.mean, color="0.45", lw=1.4, ls=style, zorder=1, label=f"theory: ${formula}$")
     for number, (words, rows) in enumerate(parts):
         if has_fit and count(rows, along) > 2:
-            words += _draw_fit(axes, rows[along].values, rows["capacity"].values, colour(number, len(parts)))
+            fit = fits.line(rows[along].values, rows["capacity"].values)
+            words += f": {fitted_line(axes, fit, rows[along].values, 'H', colour(number, len(parts)))}"
         band(axes, spread(rows, "capacity", along), number, len(parts), words)
     axes.set_ylim(bottom=0)
     axes.set_ylabel(CAPACITY)
     value_axis(axes, dataset, along)
     axes.legend()
     return axes
-
-
-def _draw_fit(axes: Axes, heads: np.ndarray, capacity: np.ndarray, shade: tuple[float, ...]) -> str:
-    """Dots the best straight line and returns its words for the legend."""
-    slope, start, r2 = straight_line(heads, capacity)
-    ends = np.array([heads.min(), heads.max()])
-    axes.plot(ends, slope * ends + start, color=shade, lw=1, ls=(0, (1, 1.5)))
-    return f": ${slope:.3g} H {start:+.3g}$, $R^2 = {r2:.3f}$"
 
 
 def _bounds(dataset: xr.Dataset) -> list[tuple[str, str]]:
@@ -178,3 +216,19 @@ def _bounds(dataset: xr.Dataset) -> list[tuple[str, str]]:
 def _mark_context(dataset: xr.Dataset, axes: Axes) -> None:
     if count(dataset, "context") == 1:
         axes.axvline(int(dataset["context"][0]), color="0.5", lw=1, ls=(0, (1, 2)), label="$d_h = n$")
+
+
+BOTH = ("memorize", "probe")
+FIGURES = {
+    "variants_against_parameters": Kind(variants_against_parameters, ("memorize",), "parameters", "attention",
+                                        ("heads",)),
+    "capacity_against_heads": Kind(capacity_against_heads, BOTH, "capacity", "heads", CAPACITY_LINES),
+    "capacity_against_context": Kind(capacity_against_context, BOTH, "capacity", "context", CAPACITY_LINES),
+    "capacity_against_key_dim": Kind(capacity_against_key_dim, BOTH, "capacity", "key_dim", CAPACITY_LINES),
+    "accuracy_against_heads": Kind(accuracy_against_heads, ("memorize",), "accuracy", "heads", ("samples",)),
+    "accuracy_against_context": Kind(accuracy_against_context, ("memorize",), "accuracy", "context", ("samples",)),
+    "accuracy_against_key_dim": Kind(accuracy_against_key_dim, ("memorize",), "accuracy", "key_dim", ("samples",)),
+    "loss_against_heads": Kind(loss_against_heads, ("memorize",), "loss", "heads", ("samples",)),
+    "loss_against_context": Kind(loss_against_context, ("memorize",), "loss", "context", ("samples",)),
+    "learning_curves": Kind(learning_curves, ("memorize",), "loss", shown=("heads",), wide="curve_step"),
+}

@@ -6,7 +6,7 @@ apart by colour-blind readers and in print.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from mhasweep_analysis import fits
 from mhasweep_analysis.reader import ResultError, sweep_axes
 
 STYLE = {
@@ -31,12 +32,43 @@ STYLE = {
     "pdf.fonttype": 42,
     "svg.fonttype": "none",
 }
+# For a dark page or slide: no background, light words and lines.
+DARK = {
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.color": "0.88",
+    "axes.labelcolor": "0.88",
+    "axes.edgecolor": "0.6",
+    "xtick.color": "0.75",
+    "ytick.color": "0.75",
+    "grid.color": "0.25",
+}
 MARKERS = "osD^vP*X<>"
 TICKS_MOST = 12
 
 LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$", "context": "$n$", "samples": "$T$"}
 WORDS = {"heads": "heads $H$", "context": "context rows $n$", "key_dim": "key dimension of a head $d_h$",
          "samples": "samples $T$", "parameters": "parameters"}
+
+
+class Kind(NamedTuple):
+    """A figure.
+
+    `panel` draws one panel of it, `experiments` are those that it is the figure of, `result` is what it shows, `along`
+    the axis that it is drawn along, and `shown` what else a panel shows of the sweep's axes: every combination of the
+    others has a panel of its own. `wide` is the curve or spectrum that it reads, `stored` the array of each point (by
+    `store:`). `title` are the parameters that stand above it where all points have them in common.
+    """
+
+    panel: Callable[[xr.Dataset, Axes], Axes]
+    experiments: tuple[str, ...]
+    result: str
+    along: str | None = None
+    shown: tuple[str, ...] = ()
+    wide: str = ""
+    stored: str = ""
+    title: tuple[str, ...] = ("context_type", "heads", "dim", "key_dim", "context", "samples", "classes")
 
 
 class Spread(NamedTuple):
@@ -87,12 +119,22 @@ def lines(dataset: xr.Dataset, by: tuple[str, ...], along: str) -> list[tuple[st
     return list(combinations(dataset, varying or present[:1]))
 
 
-def band(axes: Axes, at: Spread, number: int, total: int, label: str) -> None:
+def band(axes: Axes, at: Spread, number: int, total: int, label: str, marker: str | None = None) -> None:
     """A line through the means and a band from the least to the greatest, for line `number` of `total`."""
     shade = colour(number, total)
     axes.fill_between(at.at, at.least, at.most, color=shade, alpha=0.18, linewidth=0)
-    axes.plot(at.at, at.mean, color=shade, marker=MARKERS[number % len(MARKERS)], ms=5, lw=width(number, total),
-              label=label)
+    axes.plot(at.at, at.mean, color=shade, marker=MARKERS[number % len(MARKERS)] if marker is None else marker, ms=5,
+              lw=width(number, total), label=label)
+
+
+def fitted_line(axes: Axes, fit: fits.Line, x: np.ndarray, letter: str, shade: tuple[float, ...] | str) -> str:
+    """Dots the line from the least to the greatest x; returns its formula with the slope's interval, for the legend."""
+    ends = np.array([np.min(x), np.max(x)])
+    axes.plot(ends, fit.at(ends), color=shade, lw=1, ls=(0, (1, 1.5)))
+    away, slope = fit.slope.high - fit.slope.value, f"{fit.slope.value:.3g}"
+    if not np.isnan(away) and away > 1e-9 * abs(fit.slope.value):
+        slope = rf"({slope} \pm {away:.2g})"
+    return rf"${slope}\,{letter} {fit.intercept.value:+.3g}$, $R^2 = {fit.r2:.3f}$"
 
 
 def value_axis(axes: Axes, dataset: xr.Dataset, name: str) -> None:
@@ -119,6 +161,7 @@ def named(name: str, value: object) -> str:
         return str(value) if name == "attention" else f"{value} weights"
     is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     text = f"{value:g}" if isinstance(value, (float, np.floating)) else f"{value:,}" if is_number else f"{value}"
+    text = text.replace("$", r"\$")  # no formula, whatever a user calls a file
     return f"{LETTERS.get(name, name)} = {text}"
 
 
@@ -132,4 +175,10 @@ def width(number: int, total: int) -> float:
 
 
 def colour(number: int, total: int) -> tuple[float, float, float, float]:
-    return matplotlib.colormaps["viridis"](0.85 * number / max(total - 1, 1))
+    """Of line `number` of `total`: of the viridis map, without the end that is too near to the background."""
+    least, most = (0.4, 1.0) if is_dark() else (0.0, 0.85)
+    return matplotlib.colormaps["viridis"](least + (most - least) * number / max(total - 1, 1))
+
+
+def is_dark() -> bool:
+    return matplotlib.colors.to_rgb(matplotlib.rcParams["text.color"])[0] > 0.5

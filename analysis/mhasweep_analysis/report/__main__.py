@@ -1,0 +1,5 @@
+import sys
+
+from mhasweep_analysis.report import main
+
+sys.exit(main())

@@ -1,0 +1,143 @@
+/* The page of one point, for people. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/show.h"
+#include "cli/spark.h"
+
+enum { RECORDS_SHOWN = 10 };
+
+static mhas_code print_role(const show *self, int role, const char *title, mhas_error *error) {
+  (void)printf("\n%s:\n", title);
+  cli_table table = {.columns = 3, .right = {false, true, false}};
+  char cell[SHOW_CELL];
+  for (int i = 0; i < self->column_count; i++) {
+    const show_column *column = &self->columns[i];
+    if ((int)column->facts->role != role || column == self->error) {
+      continue;
+    }
+    show_cell(column, 0, cell);
+    const char *unit = column->facts->unit;
+    const bool pure = unit == NULL || unit[0] == '\0' || strcmp(unit, "1") == 0 || strcmp(cell, "-") == 0;
+    cli_table_cell(&table, "%s", column->facts->name);
+    cli_table_cell(&table, pure ? "%s" : "%s %s", cell, unit);
+    cli_table_cell(&table, "%s", column->facts->meaning == NULL ? "" : column->facts->meaning);
+  }
+  return cli_table_print(&table, 2, error);
+}
+
+/* Entries that are there: up to the last one that has a number in any curve. */
+static int64_t records_used(const float *curves, int curve_count, int64_t capacity) {
+  int64_t used = 0;
+  for (int curve = 0; curve < curve_count; curve++) {
+    for (int64_t i = used; i < capacity; i++) {
+      used = isnan(curves[curve * capacity + i]) ? used : i + 1;
+    }
+  }
+  return used;
+}
+
+/* A curve as a line of bars, means of as many records as a bar stands for, and its first and last value. Nothing if it
+ * has none. */
+static void draw_curve(const char *name, int name_width, const float *curve, int64_t used) {
+  enum { BARS_MOST = 48 };
+  double bars[BARS_MOST];
+  spark_scale scale = {0};
+  int64_t first = 0;
+  while (first < used && isnan(curve[first])) {
+    first++;
+  }
+  while (used > first && isnan(curve[used - 1])) {
+    used--;
+  }
+  if (first == used) {
+    return;
+  }
+  const int count = used - first < BARS_MOST ? (int)(used - first) : BARS_MOST;
+  for (int bar = 0; bar < count; bar++) {
+    const int64_t begin = first + (used - first) * bar / count;
+    const int64_t end = first + (used - first) * (bar + 1) / count;
+    bars[bar] = 0.0;
+    for (int64_t i = begin; i < end; i++) {
+      bars[bar] += (double)curve[i] / (double)(end - begin);
+    }
+    spark_scale_add(&scale, bars[bar]);
+  }
+  mhas_text line = {0};
+  spark_append(&line, bars, count, 1, &scale);
+  (void)printf("  %-*s  %s  from %.5g to %.5g\n", name_width, name, mhas_text_string(&line), (double)curve[first],
+               (double)curve[used - 1]);
+  mhas_text_free(&line);
+}
+
+static void draw_curves(const show *self, const float *curves, int curve_count, int64_t capacity, int64_t used) {
+  int width = 0;
+  for (int curve = 0; curve < curve_count; curve++) {
+    const int name_width = cli_text_width(mhas_reader_curve_name(self->reader, curve));
+    width = name_width > width ? name_width : width;
+  }
+  for (int curve = 0; curve < curve_count; curve++) {
+    draw_curve(mhas_reader_curve_name(self->reader, curve), width, curves + curve * capacity, used);
+  }
+}
+
+static void print_curves(const show *self, const float *curves, int curve_count, int64_t capacity) {
+  const int64_t used = records_used(curves, curve_count, capacity);
+  const int64_t first = used > RECORDS_SHOWN ? used - RECORDS_SHOWN : 0;
+  if (used == 0) {
+    return;
+  }
+  (void)printf("\nCurves, %" PRId64 " records:\n", used);
+  draw_curves(self, curves, curve_count, capacity, used);
+  (void)printf("\n%s:\n", first > 0 ? "The last of them" : "All of them");
+  for (int curve = 0; curve < curve_count; curve++) {
+    (void)printf("%14s", mhas_reader_curve_name(self->reader, curve));
+  }
+  (void)putchar('\n');
+  for (int64_t i = first; i < used; i++) {
+    for (int curve = 0; curve < curve_count; curve++) {
+      const float value = curves[curve * capacity + i];
+      if (isnan(value)) {
+        (void)printf("%14s", "-");
+      } else {
+        (void)printf("%14.7g", (double)value);
+      }
+    }
+    (void)putchar('\n');
+  }
+}
+
+static mhas_code read_and_print_curves(show *self, int64_t point, mhas_error *error) {
+  const int curve_count = mhas_reader_curve_count(self->reader);
+  const int64_t capacity = mhas_reader_records(self->reader);
+  if (curve_count == 0 || capacity == 0) {
+    return MHAS_OK;
+  }
+  float *curves = NULL;
+  MHAS_TRY(mhas_alloc(&curves, (size_t)curve_count * (size_t)capacity, sizeof *curves, "the curves", error));
+  mhas_code code = MHAS_OK;
+  for (int curve = 0; curve < curve_count && code == MHAS_OK; curve++) {
+    code = mhas_reader_curve(self->reader, curve, point, curves + curve * capacity, error);
+  }
+  if (code == MHAS_OK) {
+    print_curves(self, curves, curve_count, capacity);
+  }
+  mhas_free(curves);
+  return code;
+}
+
+mhas_code show_point(show *self, int64_t point, mhas_error *error) {
+  MHAS_TRY(show_load(self, point, 1, error));
+  char cell[SHOW_CELL];
+  show_cell(self->status, 0, cell);
+  (void)printf("%s: point %" PRId64 ", %s\n", self->path, point, cell);
+  if (self->error->texts[0][0] != '\0') {
+    show_cell(self->error, 0, cell);
+    (void)printf("\nReason: %s\n", cell);
+  }
+  MHAS_TRY(print_role(self, MHAS_ROLE_PARAMETER, "Parameters", error));
+  MHAS_TRY(print_role(self, MHAS_ROLE_RESULT, "Results", error));
+  MHAS_TRY(print_role(self, MHAS_ROLE_RUN, "Run", error));
+  return read_and_print_curves(self, point, error);
+}
