@@ -6,6 +6,9 @@
  */
 #include "store/session.h"
 
+#include <limits.h>
+#include <semaphore.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -164,6 +167,16 @@ static mhas_code create_store(const char *path, MPI_Comm comm, const mhas_sweep 
   return MHAS_OK;
 }
 
+/* Open MPI 4.1 (sharedfp/sm) takes a semaphore of the machine, named after the file but not its folder, while it opens
+ * a file. A process that is killed there leaves it taken, and who opens a file of that name later waits for ever, deaf
+ * to signals. Nobody here needs it; one that another run holds just now stays valid for that run. */
+static void remove_stale_semaphore(const char *path) {
+  const char *slash = strrchr(path, '/');
+  char name[NAME_MAX + 16];
+  (void)snprintf(name, sizeof name, "/OMPIO_%s", slash == NULL ? path : slash + 1);
+  (void)sem_unlink(name);
+}
+
 /* A rank that does not see the file must not leave the others waiting in a collective call. */
 static mhas_code check_visible(const char *path, mhas_error *error) {
   hid_t file = H5I_INVALID_HID;
@@ -177,6 +190,7 @@ mhas_code mhas_store_open(const char *path, MPI_Comm comm, const mhas_sweep *swe
   *store = NULL;
   store_quiet();
   mhas_store *opened = NULL;
+  remove_stale_semaphore(path); /* before any rank opens the file: they agree on something first */
   mhas_code code = check_visible(path, error);
   if (code == MHAS_OK) {
     code = create_store(path, comm, sweep, &opened, error);

@@ -1,4 +1,5 @@
 """The result file where disks are full, files torn and names odd: a clear line, the right status, nothing lost."""
+import ctypes
 import os
 import shutil
 import signal
@@ -55,6 +56,16 @@ class Faults(harness.Folder):
         self.assertIsNone(third.poll())
         third.send_signal(signal.SIGTERM)
         self.assertEqual(third.wait(timeout=60), 75)
+
+    def test_a_semaphore_that_a_killed_run_left_taken_blocks_nobody(self):
+        name = f"stale-{os.getpid()}.h5"
+        library = ctypes.CDLL(None)
+        library.sem_open.restype = ctypes.c_void_p
+        self.assertIsNotNone(library.sem_open(f"/OMPIO_{name}".encode(), os.O_CREAT, 0o600, 0))
+        self.addCleanup(library.sem_unlink, f"/OMPIO_{name}".encode())
+        self.write("sweep.yaml", PROBE)
+        process = self.start_program("run", "sweep.yaml", "-o", name, ranks=2)
+        self.assertEqual(process.wait(timeout=60), 0)
 
     def test_a_disk_that_is_full_from_the_start_is_said_and_leaves_nothing(self):
         place = self.mount("small", "size=4m")
