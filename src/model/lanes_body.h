@@ -24,6 +24,32 @@
 #define NAME(name) NAMED_(name, LANES_LEVEL)
 #define LANES ((int64_t)(64 / sizeof(NUMBER))) /* partial sums: as many as the widest unit has lanes */
 
+/* 2^k from t, a sum that has k in its low bits. */
+static inline NUMBER NAME(power_of_two)(NUMBER t) {
+  enum { MANTISSA = sizeof(NUMBER) == 4 ? 23 : 52, BIAS = sizeof(NUMBER) == 4 ? 127 : 1023 };
+  union {
+    NUMBER number;
+    BITS bits;
+  } power = {.number = t};
+  power.bits = (BITS)((uint64_t)(power.bits + BIAS) << MANTISSA);
+  return power.number;
+}
+
+#if !LANES_FLOAT
+/* exp(x) = 2^k (q + p) / (q - p) */
+static inline double NAME(exp_reduce)(double x, double *p, double *q) {
+  const double shift = 6755399441055744.0; /* 1.5 2^52: adding it rounds to an integer, found in the low bits */
+  const double t = x * 1.4426950408889634074 + shift;
+  const double k = t - shift;
+  const double r = (x - k * 6.93145751953125e-1) - k * 1.42860682030941723212e-6;
+  const double rr = r * r;
+  *p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1);
+  *q = ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr +
+       2.00000000000000000005;
+  return NAME(power_of_two)(t);
+}
+#endif
+
 /* exp for x <= 0 (NaN stays NaN), as in Moshier's Cephes library: x = k ln 2 + r, exp(r) by a minimax approximation,
  * 2^k by its bits. Below the smallest normal result it is 0. Within 2 units in the last place. */
 static inline NUMBER NAME(exp_negative)(NUMBER x) {
@@ -38,27 +64,15 @@ static inline NUMBER NAME(exp_negative)(NUMBER x) {
                       r +
                   5.0000001201e-1F;
   const float e = (p * r) * r + r + 1.0F;
-  enum { MANTISSA = 23, BIAS = 127 };
+  const float power = NAME(power_of_two)(t);
 #else
   const double lowest = -708.396418532264;
-  const double shift = 6755399441055744.0; /* 1.5 2^52 */
-  const double t = x * 1.4426950408889634074 + shift;
-  const double k = t - shift;
-  const double r = (x - k * 6.93145751953125e-1) - k * 1.42860682030941723212e-6;
-  const double rr = r * r;
-  const double p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1);
-  const double q =
-      ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr +
-      2.00000000000000000005;
+  double p;
+  double q;
+  const double power = NAME(exp_reduce)(x, &p, &q);
   const double e = 1.0 + 2.0 * (p / (q - p));
-  enum { MANTISSA = 52, BIAS = 1023 };
 #endif
-  union {
-    NUMBER number;
-    BITS bits;
-  } power = {.number = t};
-  power.bits = (BITS)((uint64_t)(power.bits + BIAS) << MANTISSA);
-  return x < lowest ? 0 : e * power.number;
+  return x < lowest ? 0 : e * power;
 }
 
 static inline NUMBER NAME(greatest)(int64_t n, const NUMBER *x) {
@@ -375,11 +389,26 @@ static void NAME(product)(bool a_turned, bool b_turned, int64_t m, int64_t n, in
 
 /* ---- neurons ---- */
 
+/* exp(x) for x <= 0 as top / bottom, so that what is made of it takes one division in all. */
+static inline void NAME(exp_parts)(NUMBER x, NUMBER *top, NUMBER *bottom) {
+#if LANES_FLOAT
+  *top = NAME(exp_negative)(x);
+  *bottom = 1;
+#else
+  double p;
+  double q;
+  const double power = NAME(exp_reduce)(x, &p, &q);
+  *top = x < -708.396418532264 ? 0 : (q + p) * power;
+  *bottom = q - p;
+#endif
+}
+
 static void NAME(sigmoid)(int64_t n, NUMBER *z) {
   for (int64_t i = 0; i < n; i++) {
-    const NUMBER e = NAME(exp_negative)(z[i] < 0 ? z[i] : -z[i]);
-    const NUMBER share = 1 / (1 + e);
-    z[i] = z[i] < 0 ? e * share : share;
+    NUMBER top;
+    NUMBER bottom;
+    NAME(exp_parts)(z[i] < 0 ? z[i] : -z[i], &top, &bottom);
+    z[i] = (z[i] < 0 ? top : bottom) / (top + bottom);
   }
 }
 
@@ -407,8 +436,10 @@ static inline NUMBER NAME(tanh_small)(NUMBER z) {
 static void NAME(tanh)(int64_t n, NUMBER *z) {
   for (int64_t i = 0; i < n; i++) {
     const NUMBER size = z[i] < 0 ? -z[i] : z[i];
-    const NUMBER e = NAME(exp_negative)(-2 * size);
-    const NUMBER far = (1 - e) / (1 + e);
+    NUMBER top;
+    NUMBER bottom;
+    NAME(exp_parts)(-2 * size, &top, &bottom);
+    const NUMBER far = (bottom - top) / (bottom + top);
     const NUMBER near = NAME(tanh_small)(z[i]);
     const NUMBER signed_far = z[i] < 0 ? -far : far;
     z[i] = size < (NUMBER)0.625 ? near : signed_far;
