@@ -5,13 +5,8 @@
 
 /* The one list of experiments: a new one is its file beside this one and its line here. */
 static const mhas_experiment *const experiments[] = {
-    &mhas_experiment_probe,
-    &mhas_experiment_memorize,
-    &mhas_experiment_assumptions,
-    &mhas_experiment_optimize,
-    &mhas_experiment_select,
-    &mhas_experiment_overfit,
-    &mhas_experiment_icl,
+    &mhas_experiment_probe,  &mhas_experiment_memorize, &mhas_experiment_assumptions, &mhas_experiment_optimize,
+    &mhas_experiment_select, &mhas_experiment_overfit,  &mhas_experiment_icl,
 };
 
 const mhas_experiment *const *mhas_experiments(int *count) {

@@ -62,7 +62,8 @@ mhas_code mhas_lapack_info(const char *routine, int info, bool *converged, mhas_
     return mhas_fail(error, MHAS_INTERNAL, "%s refused its argument %d", routine, -info);
   }
   if (info > 0) {
-    return mhas_fail(error, MHAS_NUMERIC, "singular values or eigenvalues did not converge (%s, info %d)", routine, info);
+    return mhas_fail(error, MHAS_NUMERIC, "singular values or eigenvalues did not converge (%s, info %d)", routine,
+                     info);
   }
   return MHAS_OK;
 }

@@ -9,5 +9,7 @@
 #include "model/lanes_body.h"
 #undef LANES_FLOAT
 #define LANES_FLOAT 0
+/* clang-format off */
 #include "model/lanes_body.h"
-#include "model/columns_body.h"
+#include "model/columns_body.h" /* uses what is in the former */
+/* clang-format on */

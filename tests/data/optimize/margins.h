@@ -1,4 +1,5 @@
-/* Made by generate_margins.py beside this file: Gram matrices (N, N) of y_i f_i, and the margins of these points. Not to be edited. */
+/* Made by generate_margins.py beside this file: Gram matrices (N, N) of y_i f_i, and the margins of these points. Not
+ * to be edited. */
 /* clang-format off */
 #ifndef MHASWEEP_TESTS_DATA_OPTIMIZE_MARGINS_H
 #define MHASWEEP_TESTS_DATA_OPTIMIZE_MARGINS_H
