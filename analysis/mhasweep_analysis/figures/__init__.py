@@ -33,7 +33,7 @@ from mhasweep_analysis.figures.memorization import (
 from mhasweep_analysis.figures.optimization import (
     attention_along_training, curvature_against_heads, curvature_bound, distance_along_training, edge_of_stability,
     gap_against_samples, gradient_bound, head_collapse, heads_needed, loss_along_training, margin_against_noise,
-    margin_against_relevant, margin_attained, output_against_heads, realizability, stability_against_samples,
+    margin_against_relevant, margin_attained, output_against_heads, realizability, smoothness_bound, stability_against_samples,
     test_loss_against_samples, test_loss_along_training)
 from mhasweep_analysis.figures.parts import DARK, STYLE, Kind, combinations, count, named
 from mhasweep_analysis.figures.run import timeline

@@ -30,33 +30,47 @@ def curvature_against_heads(dataset: xr.Dataset, axes: Axes) -> Axes:
     return _finish(axes, "heads", r"$-\lambda_{\min}\,/\,L$")
 
 
-def curvature_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """The weak convexity by its bound, -lambda_min / (kappa L), at the logged steps of training: at most 1 by the
-    theory. A line for every number of heads, with a band over the replicates."""
-    return _bounded_curve(dataset, axes, "curve_curvature_ratio", r"$-\lambda_{\min}\,/\,(\kappa L)$")
-
-
 def gradient_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """The self-bounded gradient, ||gradient|| / (b1 L), at the logged steps of training: at most 1 by the theory. A
-    line for every number of heads, with a band over the replicates."""
-    return _bounded_curve(dataset, axes, "curve_gradient_ratio", r"$\|\nabla L\|\,/\,(b_1 L)$")
+    """The self-bounded gradient, the largest ||gradient|| / (b1 L) of the logged steps, against heads: at most 1 by the
+    theory. A line for every initialisation, with a band over the replicates."""
+    return _bound(dataset, axes, "self_bound", r"$\|\nabla L\|\,/\,(b_1 L)$")
+
+
+def curvature_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
+    """The weak convexity by its bound, the largest -lambda_min / (kappa L) of the logged steps, against heads: at most 1
+    by the theory. A line for every initialisation, with a band over the replicates."""
+    return _bound(dataset, axes, "weak_convexity", r"$-\lambda_{\min}\,/\,(\kappa L)$")
+
+
+def smoothness_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
+    """The largest eigenvalue by its bound, the largest of the logged steps, against heads: at most 1 by the theory. A
+    line for every initialisation, with a band over the replicates."""
+    return _bound(dataset, axes, "smoothness", r"$\lambda_{\max}\,/\,(b_1^2/4 + \kappa \min(1, L))$")
 
 
 def edge_of_stability(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """The largest eigenvalue of the Hessian after training against the step size, beside 2 / eta, above which descent
-    on a quadratic is unstable. Hollow markers: the loss rose at some step of at least one replicate."""
+    """The largest eigenvalue of the Hessian at any logged step against the step size, beside 2 / eta, above which
+    descent on a quadratic is unstable. Hollow markers: the loss rose at some step of at least one replicate."""
+    dataset = dataset.assign(sharpest=("point", sharpest(dataset)))
     parts = lines(dataset, ("heads",), "step_size")
     for number, (words, rows) in enumerate(parts):
-        at = spread(rows, "lambda_max", "step_size")
+        at = spread(rows, "sharpest", "step_size")
         band(axes, at, number, len(parts), words, marker="")
         fell = spread(rows, "monotone", "step_size").least > 0
         shade = colour(number, len(parts))
         for is_full in (True, False):
-            axes.plot(at.at[fell == is_full], at.mean[fell == is_full], MARKERS[number], ms=5, color=shade,
-                      mfc=shade if is_full else "none")
+            axes.plot(at.at[fell == is_full], at.mean[fell == is_full], MARKERS[number % len(MARKERS)], ms=5,
+                      color=shade, mfc=shade if is_full else "none")
     at = np.unique(dataset["step_size"].values)
     axes.plot(at, 2 / at, color="0.45", lw=1.4, zorder=1, label=r"theory: $2/\eta$")
-    return _finish(axes, "step_size", r"$\lambda_{\max}$ after the last step")
+    return _finish(axes, "step_size", r"largest $\lambda_{\max}$ of a logged step")
+
+
+def sharpest(dataset: xr.Dataset) -> np.ndarray:
+    """The largest eigenvalue of the Hessian at any logged step, of every point."""
+    if "curve_lambda_max" not in dataset:
+        raise ResultError("holds no curves; the sweep file has to ask for them (store: [curves])")
+    return np.nanmax(dataset["curve_lambda_max"].values, axis=1)
 
 
 def loss_along_training(dataset: xr.Dataset, axes: Axes) -> Axes:
@@ -273,11 +287,12 @@ def _curves(dataset: xr.Dataset, name: str) -> Iterator[tuple[int, int, str, Spr
         yield number, len(parts), words, Spread(steps[keep], values.mean(axis=0), values.min(axis=0), values.max(axis=0))
 
 
-def _bounded_curve(dataset: xr.Dataset, axes: Axes, name: str, words: str) -> Axes:
-    for number, total, label, at in _curves(dataset, name):
-        band(axes, at, number, total, label)
+def _bound(dataset: xr.Dataset, axes: Axes, result: str, words: str) -> Axes:
+    parts = lines(dataset, ("init",), "heads")
+    for number, (label, rows) in enumerate(parts):
+        band(axes, spread(rows, result, "heads"), number, len(parts), label)
     axes.axhline(1, color="0.45", lw=1.4, label="theory: at most 1")
-    return _finish(axes, "step", words)
+    return _finish(axes, "heads", words)
 
 
 def _power(dataset: xr.Dataset, result: str, along: str, letter: str) -> str:
@@ -314,22 +329,23 @@ def _kind(panel, result: str, along: str | None = None, shown: tuple[str, ...] =
 
 # Where several fit, the one along the axis of the fewest sweeps stands first.
 FIGURES = {
-    "edge_of_stability": _kind(edge_of_stability, "lambda_max", "step_size"),
+    "edge_of_stability": _kind(edge_of_stability, "lambda_max", "step_size", wide="curve_lambda_max"),
     "realizability": _kind(realizability, "realized_loss", "target_loss"),
     "margin_attained": _kind(margin_attained, "margin_u", "init_logit", ("relevant", "heads")),
     "margin_against_relevant": _kind(margin_against_relevant, "margin_w_closed", "relevant"),
     "margin_against_noise": _kind(margin_against_noise, "margin", "noise"),
     "output_against_heads": _kind(output_against_heads, "output_deviation", "random_signs"),
-    "head_collapse": _kind(head_collapse, "train_loss", "collapse", wide="curve_train_loss"),
+    "head_collapse": _kind(head_collapse, "mean_loss", "collapse", wide="curve_train_loss"),
     "stability_against_samples": _kind(stability_against_samples, "stability", "samples"),
     "test_loss_against_samples": _kind(test_loss_against_samples, "test_loss", "samples"),
     "gap_against_samples": _kind(gap_against_samples, "gap", "samples"),
     "heads_needed": _kind(heads_needed, "conclusions", "samples"),
     "curvature_against_heads": _kind(curvature_against_heads, "curvature_ratio", "heads", ()),
-    "curvature_bound": _kind(curvature_bound, "weak_convexity", wide="curve_curvature_ratio"),
-    "gradient_bound": _kind(gradient_bound, "self_bound", wide="curve_gradient_ratio"),
-    "loss_along_training": _kind(loss_along_training, "train_loss", wide="curve_train_loss"),
+    "loss_along_training": _kind(loss_along_training, "mean_loss", wide="curve_train_loss"),
     "test_loss_along_training": _kind(test_loss_along_training, "test_loss", wide="curve_test_loss"),
-    "distance_along_training": _kind(distance_along_training, "distance", wide="curve_distance"),
-    "attention_along_training": _kind(attention_along_training, "attention_mass", wide="curve_attention_mass"),
+    "distance_along_training": _kind(distance_along_training, "mean_loss", wide="curve_distance"),
+    "attention_along_training": _kind(attention_along_training, "mean_loss", wide="curve_attention_mass"),
+    "gradient_bound": _kind(gradient_bound, "self_bound", "heads", ("init",)),
+    "curvature_bound": _kind(curvature_bound, "weak_convexity", "heads", ("init",)),
+    "smoothness_bound": _kind(smoothness_bound, "smoothness", "heads", ("init",)),
 }
