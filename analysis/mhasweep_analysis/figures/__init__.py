@@ -33,8 +33,8 @@ from mhasweep_analysis.figures.memorization import (
 from mhasweep_analysis.figures.optimization import (
     attention_along_training, curvature_against_heads, curvature_bound, distance_along_training, edge_of_stability,
     gap_against_samples, gradient_bound, head_collapse, heads_needed, loss_along_training, margin_against_noise,
-    margin_against_relevant, margin_attained, output_against_heads, realizability, smoothness_bound, stability_against_samples,
-    test_loss_against_samples, test_loss_along_training)
+    margin_against_relevant, margin_attained, output_against_heads, realizability, smoothness_bound,
+    stability_against_samples, test_loss_against_samples, test_loss_along_training)
 from mhasweep_analysis.figures.parts import DARK, STYLE, Kind, combinations, count, named
 from mhasweep_analysis.figures.run import timeline
 from mhasweep_analysis.reader import DONE, ResultError, stores, sweep_axes
@@ -204,14 +204,16 @@ def _panels(dataset: xr.Dataset, kind: Kind) -> list[tuple[str, xr.Dataset]]:
 
 def _title(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> list[str]:
     """Lines: what all points have in common, in letters; then the replicates and what is still to come."""
-    fixed = [named(name, dataset[name].values[0], dataset.attrs["experiment"]) for name in _used(dataset, kind) if count(dataset, name) == 1]
+    experiment = dataset.attrs["experiment"]
+    fixed = [named(name, dataset[name].values[0], experiment) for name in _used(dataset, kind)
+             if count(dataset, name) == 1]
     replicates = count(dataset, "replicate") if "replicate" in dataset.coords else 1
     words = []
     if replicates > 1:
         words.append(f"{replicates} replicates")
     if done.sizes["point"] < dataset.sizes["point"]:
         words.append(f"{done.sizes['point']:,} of {dataset.sizes['point']:,} points done")
-    heading = f"{dataset.attrs['experiment']}: {', '.join(fixed)}" if fixed else dataset.attrs["experiment"]
+    heading = f"{experiment}: {', '.join(fixed)}" if fixed else experiment
     return [it for it in (heading, "; ".join(words)) if it]
 
 

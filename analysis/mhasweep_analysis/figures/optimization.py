@@ -37,8 +37,8 @@ def gradient_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def curvature_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """The weak convexity by its bound, the largest -lambda_min / (kappa L) of the logged steps, against heads: at most 1
-    by the theory. A line for every initialisation, with a band over the replicates."""
+    """The weak convexity by its bound, the largest -lambda_min / (kappa L) of the logged steps, against heads: at most
+    1 by the theory. A line for every initialisation, with a band over the replicates."""
     return _bound(dataset, axes, "weak_convexity", r"$-\lambda_{\min}\,/\,(\kappa L)$")
 
 
@@ -284,7 +284,8 @@ def _curves(dataset: xr.Dataset, name: str) -> Iterator[tuple[int, int, str, Spr
         steps, values = rows["curve_step"].values[0], rows[name].values
         keep = (steps > 0) & ~np.isnan(values).any(axis=0)
         values = values[:, keep]
-        yield number, len(parts), words, Spread(steps[keep], values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+        at = Spread(steps[keep], values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+        yield number, len(parts), words, at
 
 
 def _bound(dataset: xr.Dataset, axes: Axes, result: str, words: str) -> Axes:

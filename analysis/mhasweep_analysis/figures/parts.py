@@ -51,9 +51,9 @@ LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$
 WORDS = {"heads": "heads $H$", "context": "context rows $n$", "key_dim": "key dimension of a head $d_h$",
          "samples": "samples $T$", "parameters": "parameters"}
 # Where an experiment's theory has letters of its own.
-LETTERS_OF = {"optimize": {"samples": "$n$", "tokens": "$T$", "relevant": r"$\zeta$", "signal": "$S$", "noise": r"$\sigma$",
-                           "prototypes": "$M$", "step_size": r"$\eta$", "steps": "$K$", "init_logit": "$a$",
-                           "target_loss": r"$\epsilon$"}}
+LETTERS_OF = {"optimize": {"samples": "$n$", "tokens": "$T$", "relevant": r"$\zeta$", "signal": "$S$",
+                           "noise": r"$\sigma$", "prototypes": "$M$", "step_size": r"$\eta$", "steps": "$K$",
+                           "init_logit": "$a$", "target_loss": r"$\epsilon$"}}
 WORDS_OF = {"optimize": {"samples": "samples $n$", "relevant": r"share of relevant tokens $\zeta$", "step": "steps $k$",
                          "noise": r"noise $\sigma$", "step_size": r"step size $\eta$",
                          "target_loss": r"target loss $\epsilon$", "init_logit": "logit $a$ of the relevant tokens"}}
