@@ -247,8 +247,8 @@ ALONG = {"realizability": {"target_loss": [0.1, 0.01]}, "margin_attained": {"ini
          "curvature_bound": {}, "smoothness_bound": {}, "loss_along_training": {}, "test_loss_along_training": {},
          "distance_along_training": {}, "attention_along_training": {}}
 RESULTS = ("realized_loss", "margin", "margin_u", "margin_linear", "margin_w_closed", "output_at_init",
-           "output_deviation", "stability", "stability_bound", "conclusions", "self_bound", "weak_convexity", "smoothness", "mean_loss",
-           "train_loss", "test_loss")
+           "output_deviation", "stability", "stability_bound", "conclusions", "self_bound", "weak_convexity", "smoothness",
+           "mean_loss", "train_loss", "test_loss")
 
 
 @pytest.mark.parametrize("name", ALONG)
