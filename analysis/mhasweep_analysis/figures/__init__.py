@@ -9,7 +9,8 @@ To add the figures of another experiment:
    a line with a band for every value of an axis, `fitted_line` the best straight one with its interval in the legend.
 2. Add it to BODIES below. Without a name, a file's figure is the first one of its experiment whose result was measured
    and whose axis varies, so the most telling one stands first.
-3. Give letters and words for the axes of its parameters in LETTERS and WORDS of parts.py.
+3. Give letters and words for the axes of its parameters in LETTERS and WORDS of parts.py, or in LETTERS_OF and WORDS_OF
+   where its theory calls them otherwise than the others.
 4. Name them in the table of analysis/README.md, and test them on files written by hand (analysis/tests/files.py).
 """
 
