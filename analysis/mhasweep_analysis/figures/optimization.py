@@ -310,7 +310,7 @@ def _finish(axes: Axes, along: str, words: str, logarithmic: bool = True) -> Axe
     if logarithmic or along in ("heads", "samples", "step"):
         axes.set_xscale("log", base=2 if along in ("heads", "samples") else 10)
     if along in ("heads", "samples"):
-        axes.xaxis.set_major_formatter(matplotlib.ticker.ScalarFormatter())
+        axes.xaxis.set_major_formatter(matplotlib.ticker.StrMethodFormatter("{x:g}"))
     if logarithmic:
         axes.set_yscale("log")
     axes.set_xlabel(words_of(along, "optimize"))
