@@ -9,6 +9,7 @@ import harness
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 JOBS = harness.SOURCE / "jobs"
 MEMORIZATION = JOBS / "memorization"
+OPTIMIZATION = JOBS / "optimization"
 
 SIZES = [1, 5, 10, 20, 30, 40, 50, 60]
 KEY_DIMS = [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64]
@@ -90,7 +91,7 @@ class Jobs(harness.Folder):
 
     def test_a_long_sweep_has_a_small_twin_along_the_same_axes(self):
         small = []
-        for path in sweep_files(MEMORIZATION):
+        for path in sweep_files(MEMORIZATION) + sweep_files(OPTIMIZATION):
             with self.subTest(file=path.name):
                 if path.stem.endswith("-small"):
                     small.append(path)
@@ -103,11 +104,36 @@ class Jobs(harness.Folder):
         self.assertGreater(len(small), len(PAPER))
 
     def test_the_table_beside_the_files_names_each_with_its_points(self):
-        table = (MEMORIZATION / "README.md").read_text()
-        for path in sweep_files(MEMORIZATION):
-            row = re.search(rf"^\| \[?`{re.escape(path.stem)}`.*", table, re.MULTILINE)
-            self.assertTrue(row, f"{path.name} is not in the table")
-            self.assertIn(f"| {self.plan(path)['points']:,} |", row.group(), path.name)
+        for folder in (MEMORIZATION, OPTIMIZATION):
+            table = (folder / "README.md").read_text()
+            for path in sweep_files(folder):
+                row = re.search(rf"^\| \[?`{re.escape(path.stem)}`.*", table, re.MULTILINE)
+                self.assertTrue(row, f"{path.name} is not in the table")
+                self.assertIn(f"| {self.plan(path)['points']:,} |", row.group(), path.name)
+
+    def test_every_claim_on_optimization_has_a_sweep_and_its_small_twin(self):
+        table = (OPTIMIZATION / "README.md").read_text()
+        rows = re.findall(r"^\| `([\w-]+)-small` .*\| ((?:C\d+(?:, )?)+):", table, re.MULTILINE)
+        claims = {claim for _, some in rows for claim in some.split(", ")}
+        self.assertEqual(claims, {f"C{number}" for number in range(1, 14)})
+        for name, _ in rows:
+            small, full = (OPTIMIZATION / f"{it}.yaml" for it in (f"{name}-small", name))
+            with self.subTest(name=name):
+                self.assertEqual(self.plan(full)["experiment"], "optimize")
+                self.assertLess(self.plan(small)["flops"], self.plan(full)["flops"])
+                self.assertIn("# Seen: ", small.read_text())
+
+    def test_the_optimization_papers_experiments_have_its_known_sizes(self):
+        known = {"heads-dm1": {"samples": 100, "test_samples": 300, "step_size": 1.0},
+                 "heads-planted": {"samples": 1000, "test_samples": 3000, "data": "planted"}}
+        for name, sizes in known.items():
+            path = OPTIMIZATION / f"{name}.yaml"
+            with self.subTest(name=name):
+                self.assertEqual((self.plan(path)["experiment"], self.plan(path)["replicates"]), ("optimize", 5))
+                self.assertIn("zero", self.axes(path)["init"])
+                text = path.read_text()
+                for key, value in sizes.items():
+                    self.assertRegex(text, rf"(?m)^  {key}: +{re.escape(str(value))}$")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ To add the figures of another experiment:
    a line with a band for every value of an axis, `fitted_line` the best straight one with its interval in the legend.
 2. Add it to BODIES below. Without a name, a file's figure is the first one of its experiment whose result was measured
    and whose axis varies, so the most telling one stands first.
-3. Give letters and words for the axes of its parameters in LETTERS and WORDS of parts.py.
+3. Give letters and words for the axes of its parameters in LETTERS and WORDS of parts.py, or in LETTERS_OF and WORDS_OF
+   where its theory calls them otherwise than the others.
 4. Name them in the table of analysis/README.md, and test them on files written by hand (analysis/tests/files.py).
 """
 
@@ -23,27 +24,36 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from mhasweep_analysis.figures import assumptions, features, memorization
+from mhasweep_analysis.figures import assumptions, features, memorization, optimization
 from mhasweep_analysis.figures.assumptions import kruskal_curve
 from mhasweep_analysis.figures.features import attention_maps, rank_added, rank_against_heads, saturation, spectrum
 from mhasweep_analysis.figures.memorization import (
     accuracy_against_context, accuracy_against_heads, accuracy_against_key_dim, capacity_against_context,
     capacity_against_heads, capacity_against_key_dim, learning_curves, loss_against_context, loss_against_heads,
     variants_against_parameters)
+from mhasweep_analysis.figures.optimization import (
+    attention_along_training, curvature_against_heads, curvature_bound, distance_along_training, edge_of_stability,
+    gap_against_samples, gradient_bound, head_collapse, heads_needed, loss_along_training, margin_against_noise,
+    margin_against_relevant, margin_attained, output_against_heads, realizability, smoothness_bound,
+    stability_against_samples, test_loss_against_samples, test_loss_along_training)
 from mhasweep_analysis.figures.parts import DARK, STYLE, Kind, combinations, count, named
 from mhasweep_analysis.figures.run import timeline
 from mhasweep_analysis.reader import DONE, ResultError, stores, sweep_axes
 
 __all__ = [
     "BODIES", "FIGURES", "Kind", "accuracy_against_context", "accuracy_against_heads", "accuracy_against_key_dim",
-    "attention_maps", "capacity_against_context", "capacity_against_heads", "capacity_against_key_dim", "choose",
-    "draw", "fitting", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "panel_count",
-    "rank_added", "rank_against_heads", "saturation", "save", "spectrum", "style", "timeline",
-    "variants_against_parameters"]
+    "attention_along_training", "attention_maps", "capacity_against_context", "capacity_against_heads",
+    "capacity_against_key_dim", "choose", "curvature_against_heads", "curvature_bound", "distance_along_training",
+    "draw", "edge_of_stability", "fitting", "gap_against_samples", "gradient_bound", "head_collapse",
+    "heads_needed", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads",
+    "loss_along_training", "margin_against_noise", "margin_against_relevant", "margin_attained",
+    "output_against_heads", "panel_count", "rank_added", "rank_against_heads", "realizability", "saturation",
+    "save", "spectrum", "stability_against_samples", "style", "test_loss_against_samples",
+    "test_loss_along_training", "timeline", "variants_against_parameters"]
 
 PANELS_MOST = 12
 AT_CAPACITY = ("accuracy", "loss")  # a search leaves those at the capacity that it found, which show no trend
-BODIES = (assumptions, memorization, features)
+BODIES = (assumptions, memorization, features, optimization)
 FIGURES: dict[str, Kind] = {name: kind for body in BODIES for name, kind in body.FIGURES.items()}
 
 
@@ -198,14 +208,16 @@ def _panels(dataset: xr.Dataset, kind: Kind) -> list[tuple[str, xr.Dataset]]:
 
 def _title(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> list[str]:
     """Lines: what all points have in common, in letters; then the replicates and what is still to come."""
-    fixed = [named(name, dataset[name].values[0]) for name in _used(dataset, kind) if count(dataset, name) == 1]
+    experiment = dataset.attrs["experiment"]
+    fixed = [named(name, dataset[name].values[0], experiment) for name in _used(dataset, kind)
+             if count(dataset, name) == 1]
     replicates = count(dataset, "replicate") if "replicate" in dataset.coords else 1
     words = []
     if replicates > 1:
         words.append(f"{replicates} replicates")
     if done.sizes["point"] < dataset.sizes["point"]:
         words.append(f"{done.sizes['point']:,} of {dataset.sizes['point']:,} points done")
-    heading = f"{dataset.attrs['experiment']}: {', '.join(fixed)}" if fixed else dataset.attrs["experiment"]
+    heading = f"{experiment}: {', '.join(fixed)}" if fixed else experiment
     return [it for it in (heading, "; ".join(words)) if it]
 
 

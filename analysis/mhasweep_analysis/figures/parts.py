@@ -50,6 +50,13 @@ TICKS_MOST = 12
 LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$", "context": "$n$", "samples": "$T$"}
 WORDS = {"heads": "heads $H$", "context": "context rows $n$", "key_dim": "key dimension of a head $d_h$",
          "samples": "samples $T$", "parameters": "parameters"}
+# Where an experiment's theory has letters of its own.
+LETTERS_OF = {"optimize": {"samples": "$n$", "tokens": "$T$", "relevant": r"$\zeta$", "signal": "$S$",
+                           "noise": r"$\sigma$", "prototypes": "$M$", "step_size": r"$\eta$", "steps": "$K$",
+                           "init_logit": "$a$", "target_loss": r"$\epsilon$"}}
+WORDS_OF = {"optimize": {"samples": "samples $n$", "relevant": r"share of relevant tokens $\zeta$", "step": "steps $k$",
+                         "noise": r"noise $\sigma$", "step_size": r"step size $\eta$",
+                         "target_loss": r"target loss $\epsilon$", "init_logit": "logit $a$ of the relevant tokens"}}
 
 
 class Kind(NamedTuple):
@@ -94,12 +101,13 @@ def combinations(dataset: xr.Dataset, names: list[str]) -> Iterator[tuple[str, x
         unique, first = np.unique(values, return_index=True)
         return unique[np.argsort(first)] if values.dtype.kind == "O" else unique
 
+    experiment = dataset.attrs.get("experiment", "")
     for values in product(*(in_order(dataset[name].values) for name in names)):
         keep = np.ones(dataset.sizes["point"], dtype=bool)
         for name, value in zip(names, values):
             keep &= dataset[name].values == value
         if keep.any():
-            yield ", ".join(named(n, v) for n, v in zip(names, values)), dataset.isel(point=keep)
+            yield ", ".join(named(n, v, experiment) for n, v in zip(names, values)), dataset.isel(point=keep)
 
 
 def lines(dataset: xr.Dataset, by: tuple[str, ...], along: str) -> list[tuple[str, xr.Dataset]]:
@@ -154,7 +162,12 @@ def value_axis(axes: Axes, dataset: xr.Dataset, name: str) -> None:
         axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(integer=True))
 
 
-def named(name: str, value: object) -> str:
+def words_of(name: str, experiment: str = "") -> str:
+    """A parameter in words for an axis."""
+    return WORDS_OF.get(experiment, {}).get(name, WORDS.get(name, name))
+
+
+def named(name: str, value: object, experiment: str = "") -> str:
     if name == "context_type":
         return f"{value} context" if value == "shared" else f"{value} contexts"
     if name in ("weights", "attention"):
@@ -162,7 +175,7 @@ def named(name: str, value: object) -> str:
     is_number = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     text = f"{value:g}" if isinstance(value, (float, np.floating)) else f"{value:,}" if is_number else f"{value}"
     text = text.replace("$", r"\$")  # no formula, whatever a user calls a file
-    return f"{LETTERS.get(name, name)} = {text}"
+    return f"{LETTERS_OF.get(experiment, {}).get(name, LETTERS.get(name, name))} = {text}"
 
 
 def count(dataset: xr.Dataset, name: str) -> int:
