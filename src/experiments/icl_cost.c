@@ -96,23 +96,31 @@ static double flops_of(const mhas_value *values) {
              (double)values[P_FEATURES].integer;
 }
 
-/* Without the dense matrix. */
-static double fixed_bytes(const mhas_value *values) {
-  const int64_t tokens[] = {icl_step_tokens(values), icl_test_tokens(values)};
-  double bytes = sizeof(double) * 8.0 * (double)icl_numbers(values);
-  for (int i = 0; i < 2; i++) {
-    const mhas_meanfield_shape shape = icl_shape(values, tokens[i]);
-    const mhas_meanfield_shape teacher = icl_teacher_shape(values, tokens[i]);
-    bytes += mhas_meanfield_bytes(&shape, icl_precision(values)) + mhas_meanfield_bytes(&teacher, MHAS_FLOAT64) +
-             sizeof(double) * (double)tokens[i] * (double)(shape.dim + 4 * shape.features + 2 * teacher.features);
-  }
-  return bytes + sizeof(double) * ((double)(1 << values[P_TRUE_FEATURES].integer) +
-                                   (2.0 + 2.0 * (double)icl_spectra(values)) * (double)icl_records(values));
+/* One set of tokens with all that is known of it. */
+static double side_bytes(const mhas_value *values, int64_t tokens) {
+  const mhas_meanfield_shape shape = icl_shape(values, tokens);
+  const mhas_meanfield_shape teacher = icl_teacher_shape(values, tokens);
+  return mhas_meanfield_bytes(&shape, icl_precision(values)) + mhas_meanfield_bytes(&teacher, MHAS_FLOAT64) +
+         sizeof(double) * (double)tokens * (double)(shape.dim + 3 * shape.features + 2 * teacher.features);
 }
 
+/* Without the dense matrix: neurons, gradients and Lanczos vectors, tokens, records, the ladder, new tasks. */
+static double fixed_bytes(const mhas_value *values) {
+  enum { VECTORS = 40, NEW_TASK_ARRAYS = 4 };
+  const bool pool = values[P_SAMPLING].integer == SAMPLING_POOL;
+  const double tests = (double)icl_test_tokens(values);
+  const double numbers = VECTORS * (double)icl_numbers(values) + (double)(1 << values[P_TRUE_FEATURES].integer) +
+                         (2.0 + 2.0 * (double)icl_spectra(values)) * (double)icl_records(values) +
+                         NEW_TASK_ARRAYS * tests * (double)values[P_TEST_TASKS].integer;
+  return sizeof(double) * numbers + side_bytes(values, icl_test_tokens(values)) +
+         (pool ? 0.0 : side_bytes(values, icl_step_tokens(values)));
+}
+
+/* The matrix and LAPACK's copy of it; on a team also a block of its rows. */
 double icl_team_bytes(const mhas_value *values, int ranks) {
+  enum { BLOCK = 64 };
   const double order = dense_order(values);
-  return fixed_bytes(values) + sizeof(double) * 2.0 * order * order / ranks;
+  return fixed_bytes(values) + sizeof(double) * (2.0 * order * order / ranks + (ranks > 1 ? BLOCK * order : 0.0));
 }
 
 mhas_cost icl_cost(const mhas_value *values) {

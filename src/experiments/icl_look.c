@@ -67,7 +67,7 @@ static double sigma_bound(const icl *run) {
   return run->k0 == run->k && above > 0.0 ? sqrt(above / most) : 0.0;
 }
 
-static mhas_code fill_record(icl *run, const mhas_landscape *look, double norm, double lambda) {
+static void fill_record(icl *run, const mhas_landscape *look, double norm, double lambda) {
   const icl_state *s = &run->state;
   const icl_side *t = &run->test;
   const double rung = mhas_ladder_nearest(&run->ladder, t->loss);
@@ -93,7 +93,6 @@ static mhas_code fill_record(icl *run, const mhas_landscape *look, double norm, 
       [C_JUMPS] = (double)s->jumps,
   };
   mhas_row_record(&mhas_experiment_icl, run->row, s->records, values);
-  return MHAS_OK;
 }
 
 mhas_code icl_record(icl *run, mhas_error *error) {
@@ -123,7 +122,7 @@ mhas_code icl_record(icl *run, mhas_error *error) {
     MHAS_TRY(icl_lambda(run, MHAS_SMALLEST, ICL_LAMBDA_TOLERANCE, &lambda, error));
     MHAS_TRY(icl_look(run, &look, error));
   }
-  MHAS_TRY(fill_record(run, &look, norm, lambda));
+  fill_record(run, &look, norm, lambda);
   s->records++;
   return MHAS_OK;
 }

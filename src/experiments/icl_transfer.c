@@ -1,4 +1,5 @@
 /* What is learned in context: new tasks on new tokens; and prompts of finite length, by sampling. */
+#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -7,54 +8,61 @@
 
 enum { NEW_NEURONS = 64 }; /* of the random networks that new tasks come from */
 
-/* G (N, tasks): of unit norm each, sqrt(1 - shift^2) v . f + shift (sigmoid(W x) - 1/2) A, both of unit norm first. */
-static mhas_code draw_new_tasks(icl *run, int64_t tasks, double *G, mhas_error *error) {
+/* Makes the mean square of `count` numbers, `stride` apart, 1. */
+static void make_unit(int64_t count, int64_t stride, double *x) {
+  const double size = cblas_dnrm2((int)count, x, (int)stride) / sqrt((double)count);
+  cblas_dscal((int)count, 1.0 / size, x, (int)stride);
+}
+
+/* G (N, tasks): outputs of a random network of neurons sigmoid - 1/2. */
+static mhas_code draw_networks(const icl *run, int64_t tasks, double *G, mhas_error *error) {
   const icl_side *t = &run->test;
   const mhas_meanfield_shape shape = {
       .tokens = t->N, .neurons = NEW_NEURONS, .dim = t->d, .features = tasks, .neuron = MHAS_SIGMOID};
-  const double shift = run->values[P_TASK_SHIFT].real;
-  mhas_meanfield *mlp = NULL;
-  double *numbers = NULL;
   const size_t a_count = (size_t)(NEW_NEURONS * tasks);
   const size_t w_count = (size_t)(NEW_NEURONS * t->d);
-  MHAS_TRY(mhas_alloc(&numbers, a_count + w_count + (size_t)run->k0, sizeof *numbers, "the new tasks", error));
-  mhas_code code = mhas_meanfield_create(&shape, MHAS_FLOAT64, &mlp, error);
+  mhas_meanfield *mlp = NULL;
+  double *a = NULL;
+  MHAS_TRY(mhas_alloc(&a, a_count + w_count, sizeof *a, "the new tasks", error));
+  const mhas_code code = mhas_meanfield_create(&shape, MHAS_FLOAT64, &mlp, error);
   if (code == MHAS_OK) {
-    double *a = numbers;
-    double *w = a + a_count;
-    double *v = w + w_count;
     mhas_random_normal(run->random, MHAS_STREAM_ICL_NEW_A, 0, a_count, a);
-    mhas_random_normal(run->random, MHAS_STREAM_ICL_NEW_W, 0, w_count, w);
-    mhas_meanfield_forward(mlp, a, w, t->X, G);
-    for (int64_t j = 0; j < tasks; j++) {
-      double middle = 0.0; /* of the network, whose neurons are sigmoid - 1/2 */
-      double net = 0.0;
-      double old = 0.0;
-      double whole = 0.0;
-      mhas_random_normal(run->random, MHAS_STREAM_ICL_NEW_MIX, (uint64_t)(j * run->k0), (size_t)run->k0, v);
-      for (int64_t i = 0; i < NEW_NEURONS; i++) {
-        middle += 0.5 * a[i * tasks + j] / NEW_NEURONS;
-      }
-      for (int64_t i = 0; i < t->N; i++) {
-        const double f = small_inner(run->k0, v, t->F + i * run->k0);
-        G[i * tasks + j] -= middle;
-        net += G[i * tasks + j] * G[i * tasks + j] / (double)t->N;
-        old += f * f / (double)t->N;
-      }
-      for (int64_t i = 0; i < t->N; i++) {
-        double *g = &G[i * tasks + j];
-        *g = sqrt(1.0 - shift * shift) / sqrt(old) * small_inner(run->k0, v, t->F + i * run->k0) +
-             shift / sqrt(net) * *g;
-        whole += *g * *g / (double)t->N;
-      }
-      for (int64_t i = 0; i < t->N; i++) {
-        G[i * tasks + j] /= sqrt(whole);
-      }
+    mhas_random_normal(run->random, MHAS_STREAM_ICL_NEW_W, 0, w_count, a + a_count);
+    mhas_meanfield_forward(mlp, a, a + a_count, t->X, G);
+  }
+  for (int64_t j = 0; code == MHAS_OK && j < tasks; j++) {
+    double middle = 0.0;
+    for (int64_t i = 0; i < NEW_NEURONS; i++) {
+      middle += 0.5 * a[i * tasks + j] / NEW_NEURONS;
+    }
+    for (int64_t i = 0; i < t->N; i++) {
+      G[i * tasks + j] -= middle;
     }
   }
   mhas_meanfield_destroy(mlp);
-  mhas_free(numbers);
+  mhas_free(a);
   return code;
+}
+
+/* G (N, tasks): sqrt(1 - shift^2) v . f + shift network, each of unit norm, and then the sum. */
+static mhas_code draw_new_tasks(const icl *run, int64_t tasks, double *G, mhas_error *error) {
+  const icl_side *t = &run->test;
+  const double shift = run->values[P_TASK_SHIFT].real;
+  double v[MHAS_LADDER_MOST]; /* there are no more true features */
+  double *old = NULL;
+  MHAS_TRY(draw_networks(run, tasks, G, error));
+  MHAS_TRY(mhas_alloc(&old, (size_t)t->N, sizeof *old, "the new tasks", error));
+  for (int64_t j = 0; j < tasks; j++) {
+    mhas_random_normal(run->random, MHAS_STREAM_ICL_NEW_MIX, (uint64_t)(j * run->k0), (size_t)run->k0, v);
+    small_multiply(AS_IS, AS_IS, t->N, 1, run->k0, 1.0, t->F, v, 0.0, old);
+    make_unit(t->N, 1, old);
+    make_unit(t->N, tasks, G + j);
+    cblas_dscal((int)t->N, shift, G + j, (int)tasks);
+    cblas_daxpy((int)t->N, sqrt(1.0 - shift * shift), old, 1, G + j, (int)tasks);
+    make_unit(t->N, tasks, G + j);
+  }
+  mhas_free(old);
+  return MHAS_OK;
 }
 
 /* Mean square, over tokens and tasks, of G - features M^T; M (tasks, width). */
