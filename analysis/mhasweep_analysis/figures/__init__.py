@@ -23,7 +23,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from mhasweep_analysis.figures import assumptions, features, memorization
+from mhasweep_analysis.figures import assumptions, features, icl, memorization
 from mhasweep_analysis.figures.assumptions import kruskal_curve
 from mhasweep_analysis.figures.features import attention_maps, rank_added, rank_against_heads, saturation, spectrum
 from mhasweep_analysis.figures.memorization import (
@@ -42,7 +42,7 @@ __all__ = [
     "variants_against_parameters"]
 
 PANELS_MOST = 12
-BODIES = (assumptions, memorization, features)
+BODIES = (assumptions, memorization, features, icl)
 FIGURES: dict[str, Kind] = {name: kind for body in BODIES for name, kind in body.FIGURES.items()}
 
 
