@@ -165,6 +165,8 @@ def test_attention_has_the_rate_of_the_theory():
 
     assert outcome("attention_limit_is_linear", data(1.04)) == Outcome.HOLDS
     assert outcome("attention_limit_is_linear", data(1.06)) == Outcome.FAILS
+    short = data(1.0).assign_coords(steps=("point", [200]))
+    assert outcome("attention_limit_is_linear", short) == Outcome.ABSENT
 
 
 def test_timescales_stalls_and_transfer_are_only_measured():
