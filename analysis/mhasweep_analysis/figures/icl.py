@@ -337,7 +337,7 @@ FIGURES = {
     "attention_limit": _kind(attention_limit, "attention_rate", "attention_step_size", ("init_scale",)),
     "misspecified_loss": _kind(misspecified_loss, "loss", "true_features", ("model", "step_size")),
     "loss_on_ladder": _kind(loss_on_ladder, "loss", shown=MODELS, wide="curve_nearest_rung"),
-    "strict_saddles": _kind(strict_saddles, "curvature", shown=("task", "teacher", "model", "step_size")),
+    "strict_saddles": _kind(strict_saddles, "curvature", shown=("task", "teacher", *MODELS, "perturbation_size")),
     "excess_loss": _kind(excess_loss, "exponent", shown=MODELS, wide="curve_loss"),
     "sigma_bound": _kind(sigma_bound, "sigma_min_b", shown=MODELS, wide="curve_sigma_bound"),
 }
