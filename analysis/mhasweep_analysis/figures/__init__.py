@@ -26,6 +26,9 @@ from matplotlib.figure import Figure
 from mhasweep_analysis.figures import assumptions, features, icl, memorization
 from mhasweep_analysis.figures.assumptions import kruskal_curve
 from mhasweep_analysis.figures.features import attention_maps, rank_added, rank_against_heads, saturation, spectrum
+from mhasweep_analysis.figures.icl import (
+    attention_limit, birth_death_bias, escape_steps, excess_loss, finite_prompt_gap, loss_on_ladder, misspecified_loss,
+    sigma_bound, stalled_share, strict_saddles, success_rates, timescale_gap, transfer_error)
 from mhasweep_analysis.figures.memorization import (
     accuracy_against_context, accuracy_against_heads, accuracy_against_key_dim, capacity_against_context,
     capacity_against_heads, capacity_against_key_dim, learning_curves, loss_against_context, loss_against_heads,
@@ -36,10 +39,12 @@ from mhasweep_analysis.reader import DONE, ResultError, stores, sweep_axes
 
 __all__ = [
     "BODIES", "FIGURES", "Kind", "accuracy_against_context", "accuracy_against_heads", "accuracy_against_key_dim",
-    "attention_maps", "capacity_against_context", "capacity_against_heads", "capacity_against_key_dim", "choose",
-    "draw", "fitting", "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "panel_count",
-    "rank_added", "rank_against_heads", "saturation", "save", "spectrum", "style", "timeline",
-    "variants_against_parameters"]
+    "attention_limit", "attention_maps", "birth_death_bias", "capacity_against_context", "capacity_against_heads",
+    "capacity_against_key_dim", "choose", "draw", "escape_steps", "excess_loss", "finite_prompt_gap", "fitting",
+    "kruskal_curve", "learning_curves", "loss_against_context", "loss_against_heads", "loss_on_ladder",
+    "misspecified_loss", "panel_count", "rank_added", "rank_against_heads", "saturation", "save", "sigma_bound",
+    "spectrum", "stalled_share", "strict_saddles", "style", "success_rates", "timeline", "timescale_gap",
+    "transfer_error", "variants_against_parameters"]
 
 PANELS_MOST = 12
 BODIES = (assumptions, memorization, features, icl)
