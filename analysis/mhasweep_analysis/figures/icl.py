@@ -14,7 +14,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from mhasweep_analysis import fits
 from mhasweep_analysis.figures.parts import (
-    MARKERS, Kind, Spread, band, colour, combinations, count, lines, named, spread, width)
+    MARKERS, Kind, Spread, band, colour, combinations, count, lines, spread, width)
 from mhasweep_analysis.reader import ResultError, sweep_axes
 
 ICL = ("icl",)
@@ -65,8 +65,8 @@ def success_rates(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def timescale_gap(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """Largest |log(L_TF / L)| behind the first tenth of training against the steps of W for each of mu: how far features
-    and attention trained together are from attention at its optimum. Means and bands over the replicates; runs that
+    """Largest |log(L_TF / L)| behind the first tenth of training against the steps of W for each of mu: how far
+    features and attention trained together are from attention at its optimum. Means and bands over the replicates; runs that
     stall at r/2 are in them."""
     parts = lines(dataset, ("attention_start", "step_size", "init_scale"), "attention_step_ratio")
     for number, (words, rows) in enumerate(parts):
@@ -130,8 +130,8 @@ def birth_death_bias(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def finite_prompt_gap(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """What prompts of n tokens add to the loss, against n: the closed form at the best W, random prompts where the sweep
-    drew them, and a grey line of 1/n. Means and bands over the replicates."""
+    """What prompts of n tokens add to the loss, against n: the closed form at the best W, random prompts where the
+    sweep drew them, and a grey line of 1/n. Means and bands over the replicates."""
     data = dataset.assign(gap=dataset["loss_finite"] - dataset["loss"])
     at = spread(data, "gap", "finite_tokens")
     has_draws = "loss_finite_sampled" in data and bool(data["loss_finite_sampled"].notnull().all())
