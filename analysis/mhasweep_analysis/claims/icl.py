@@ -1,8 +1,8 @@
 """Claims on in-context learning of nonlinear features (icl).
 
 The theory is that of Kim, Suzuki, "Transformers Learn Nonlinear Features In Context: Nonconvex Mean-field Dynamics on
-the Attention Landscape" (ICML 2024, arXiv 2402.01258). That critical losses are half sums of eigenvalues of S0 = E[f f^T],
-and the constants here, were derived for this project.
+the Attention Landscape" (ICML 2024, arXiv 2402.01258). That critical losses are half sums of eigenvalues of S0 = E[f
+f^T], and the constants here, were derived for this project.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def success_rates(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 def timescale_gap(dataset: xr.Dataset, axes: Axes) -> Axes:
     """Largest |log(L_TF / L)| behind the first tenth of training against the steps of W for each of mu: how far
-    features and attention trained together are from attention at its optimum. Means and bands over the replicates; runs that
-    stall at r/2 are in them."""
+    features and attention trained together are from attention at its optimum. Means and bands over the replicates; runs
+    that stall at r/2 are in them."""
     parts = lines(dataset, ("attention_start", "step_size", "init_scale"), "attention_step_ratio")
     for number, (words, rows) in enumerate(parts):
         band(axes, spread(rows, "timescale_gap", "attention_step_ratio"), number, len(parts), words)
