@@ -10,6 +10,7 @@ FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyt
 JOBS = harness.SOURCE / "jobs"
 MEMORIZATION = JOBS / "memorization"
 OPTIMIZATION = JOBS / "optimization"
+BODIES = (MEMORIZATION, OPTIMIZATION, JOBS / "icl")
 
 SIZES = [1, 5, 10, 20, 30, 40, 50, 60]
 KEY_DIMS = [10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 64]
@@ -91,7 +92,7 @@ class Jobs(harness.Folder):
 
     def test_a_long_sweep_has_a_small_twin_along_the_same_axes(self):
         small = []
-        for path in sweep_files(MEMORIZATION) + sweep_files(OPTIMIZATION):
+        for path in [it for body in BODIES for it in sweep_files(body)]:
             with self.subTest(file=path.name):
                 if path.stem.endswith("-small"):
                     small.append(path)
@@ -104,12 +105,11 @@ class Jobs(harness.Folder):
         self.assertGreater(len(small), len(PAPER))
 
     def test_the_table_beside_the_files_names_each_with_its_points(self):
-        for folder in (MEMORIZATION, OPTIMIZATION):
-            table = (folder / "README.md").read_text()
-            for path in sweep_files(folder):
-                row = re.search(rf"^\| \[?`{re.escape(path.stem)}`.*", table, re.MULTILINE)
-                self.assertTrue(row, f"{path.name} is not in the table")
-                self.assertIn(f"| {self.plan(path)['points']:,} |", row.group(), path.name)
+        for path in [it for body in BODIES for it in sweep_files(body)]:
+            table = (path.parent / "README.md").read_text()
+            row = re.search(rf"^\| \[?`{re.escape(path.stem)}`.*", table, re.MULTILINE)
+            self.assertTrue(row, f"{path.name} is not in the table")
+            self.assertIn(f"| {self.plan(path)['points']:,} |", row.group(), path.name)
 
     def test_every_claim_on_optimization_has_a_sweep_and_its_small_twin(self):
         table = (OPTIMIZATION / "README.md").read_text()

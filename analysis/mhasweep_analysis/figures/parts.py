@@ -47,7 +47,9 @@ DARK = {
 MARKERS = "osD^vP*X<>"
 TICKS_MOST = 12
 
-LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$", "context": "$n$", "samples": "$T$"}
+LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$", "context": "$n$", "samples": "$T$",
+           "neurons": "$M$", "features": "$k$", "true_features": "$k_0$", "tokens": "$N$", "birth_death": r"$\gamma$",
+           "step_size": r"$\tau$"}
 WORDS = {"heads": "heads $H$", "context": "context rows $n$", "key_dim": "key dimension of a head $d_h$",
          "samples": "samples $T$", "parameters": "parameters"}
 # Where an experiment's theory has letters of its own.
