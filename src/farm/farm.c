@@ -132,13 +132,17 @@ static mhas_code run_together(mhas_farm *farm, const assignment *todo, mhas_verd
   MHAS_TRY(mhas_agree(farm->comm, &verdict->error, error));
   if (verdict->error.code == MHAS_OK) {
     MHAS_TRY(mhas_teams_split(&farm->teams, error));
+    mhas_watch_ease(farm->watch); /* from here on the master sees to losses itself */
     MHAS_TRY(play(farm, verdict, error));
   }
   if (verdict->state.lost > 0) {
     return MHAS_OK; /* who is lost would be waited for */
   }
+  mhas_watch_guard(farm->watch, 1, "part");
   MHAS_TRY(mhas_teams_free(&farm->teams, error));
-  return mhas_mpi_check(MPI_Comm_free(&farm->comm), "part the ranks", error);
+  const mhas_code code = mhas_mpi_check(MPI_Comm_free(&farm->comm), "part the ranks", error);
+  mhas_watch_ease(farm->watch);
+  return code;
 }
 
 mhas_code mhas_farm_run(MPI_Comm comm, const int64_t *rows, const float *flops, const int32_t *ranks, int64_t count,

@@ -277,7 +277,6 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   const mhas_farm_work work = {
       .context = run->work, .recall = mhas_row_work_recall, .condemn = mhas_row_work_condemn, .run = mhas_row_work_run};
   const mhas_workload *todo = &run->todo;
-  mhas_watch_ease(run->watch);
   code = mhas_farm_run(run->comm, todo->rows, todo->flops, todo->ranks, todo->count, &work, run->watch, &options, state,
                        error);
   mhas_progress_destroy(progress);
