@@ -245,8 +245,8 @@ typedef struct mhas_farm_options {
  * one that came before the farm started stops it too.
  *
  * With a watch (NULL: none), ranks that die or hang are lost, and the farm goes on without them if the launcher lets
- * the others live. A guard that stands when it is called stands until the master watches by itself. *state then tells how many are `lost`, and nothing collective must be called any more: the program
- * should end by _exit.
+ * the others live. A guard that stands when it is called stands until the master watches by itself. *state then tells
+ * how many are `lost`, and nothing collective must be called any more: the program should end by _exit.
  *
  * MHAS_MPI: the ranks cannot talk, so this one may be alone in knowing it, and others may wait for ever: the caller
  * should end the program (MPI_Abort).

@@ -88,12 +88,9 @@ static void every_sample_up_to_the_bound_is_owned_once(void **state) {
 static const int heads[] = {2, 8, 20};
 
 /* The theorem, run: a full rank at H (r - 1) + 1, each head adding r - 1, by matrices of rank d_h. */
-/* Under valgrind these take minutes, and the smallest of them goes the same ways. */
-static int of_sizes(int all) { return getenv("MHASWEEP_TEST_SMALLEST") != NULL ? 1 : all; }
-
 static void constructed_weights_memorize_as_many_samples_as_the_theorem_says(void **state) {
   (void)state;
-  for (int i = 0; i < of_sizes(6); i++) {
+  for (int i = 0; i < 6; i++) {
     const int H = heads[i % 3];
     const int r = i < 3 ? 16 : 32;
     const int T = H * (r - 1) + 1;
@@ -118,7 +115,7 @@ static void constructed_weights_memorize_as_many_samples_as_the_theorem_says(voi
 
 static void one_sample_more_is_dependent_where_the_rank_is_the_contexts(void **state) {
   (void)state;
-  for (int i = 0; i < of_sizes(3); i++) {
+  for (int i = 0; i < 3; i++) {
     const int T = heads[i] * 31 + 1;
     point p = probe("constructed", heads[i], 32, T + 1, "shared");
     point_runs(&p);
