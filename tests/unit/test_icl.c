@@ -1,5 +1,5 @@
 /* icl: what theory says of its runs, how they end, go on, and what is refused. */
-#include "stops.h"
+#include "notebook.h"
 
 /* Sanitizers would end the program where an allocation is refused; the tests want to see it refused. */
 const char *__asan_default_options(void);
