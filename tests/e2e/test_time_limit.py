@@ -15,8 +15,8 @@ parameters:
   samples: [200, 400]
   classes: 10
   batch: 32
-  steps: 4000
-  eval_every: 1000
+  steps: 16000
+  eval_every: 4000
   lr: 5.0e-3
   early_stop: false
 replicates: 8
