@@ -142,7 +142,7 @@ enum {
   C_COUNT
 };
 
-/* ---- sizes: of values in the order of the table ---- */
+/* ---- sizes and costs (optimize_cost.c): of values in the order of the table ---- */
 
 /* The model on so many samples, with one head for all where equal heads are held once (P_COLLAPSE). */
 mhas_selfattention_shape mhas_optimize_shape(const mhas_value *values, int64_t samples);
@@ -155,6 +155,9 @@ int64_t mhas_optimize_records(const mhas_value *values);
 bool mhas_optimize_is_logged(const mhas_value *values, int64_t step);
 /* Samples that are left out in turn. */
 int64_t mhas_optimize_left_out(const mhas_value *values);
+
+mhas_cost mhas_optimize_cost(const mhas_value *values);               /* a mhas_experiment.cost */
+double mhas_optimize_team_bytes(const mhas_value *values, int ranks); /* and its team_bytes, also for one rank */
 
 /* ---- data (optimize_samples.c, optimize_planted.c, optimize_files.c) ---- */
 
