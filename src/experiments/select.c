@@ -12,14 +12,12 @@
  */
 #include <cblas.h>
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "experiments/all.h"
 #include "experiments/checks.h"
 #include "experiments/selection.h"
-#include "mhasweep/eigen.h"
+#include "experiments/separator.h"
 
 enum { P_SAMPLES, P_TOKENS, P_DIM, P_INIT, P_STEP_RULE, P_STEP_SIZE, P_STEPS, P_LOG_EVERY, P_COUNT };
 enum { INIT_UNIFORM, INIT_ZERO };
@@ -101,14 +99,7 @@ typedef struct separation {
   double *W, *gradient;    /* (d, d) */
   double *turned, *pulled; /* (n, d): W z_i, and sum_t slope_it x_it */
   double infimum;          /* of the loss: all weight on the best tokens */
-  /* the support vector machine */
-  int corners;       /* n (T - 1) */
-  int64_t *selected; /* (n): tokens that W_mm is for; the first is -1 before there is one */
-  double *apart;     /* (corners, d): x_i,alpha_i - x_it */
-  double *kernel;    /* (corners, corners) */
-  double *q;         /* (corners) */
-  double *W_mm;      /* (d, d), of norm 1 */
-  double margin;     /* 0: there is none */
+  mhas_separator separator;
   struct {
     int64_t step, records;
   } progress;
@@ -119,10 +110,8 @@ static mhas_code create(separation *s, mhas_error *error) {
   MHAS_TRY(mhas_narrow(values[P_SAMPLES].integer, "samples", &s->n, error));
   MHAS_TRY(mhas_narrow(values[P_TOKENS].integer, "tokens", &s->T, error));
   MHAS_TRY(mhas_narrow(values[P_DIM].integer, "dim", &s->d, error));
-  MHAS_TRY(mhas_narrow((int64_t)s->n * (s->T - 1), "pairs of tokens", &s->corners, error));
   const size_t n = (size_t)s->n;
   const size_t d = (size_t)s->d;
-  const size_t corners = (size_t)s->corners;
   MHAS_TRY(mhas_selection_create(s->n, s->T, true, &s->head, error));
   MHAS_TRY(mhas_alloc(&s->X, n * (size_t)s->T * d, sizeof(double), "the tokens", error));
   MHAS_TRY(mhas_alloc(&s->Z, n * d, sizeof(double), "the queries", error));
@@ -130,11 +119,7 @@ static mhas_code create(separation *s, mhas_error *error) {
   MHAS_TRY(mhas_alloc(&s->gradient, d * d, sizeof(double), "the gradient", error));
   MHAS_TRY(mhas_alloc(&s->turned, n * d, sizeof(double), "the turned queries", error));
   MHAS_TRY(mhas_alloc(&s->pulled, n * d, sizeof(double), "the gradient's factors", error));
-  MHAS_TRY(mhas_alloc(&s->selected, n, sizeof(int64_t), "the selected tokens", error));
-  MHAS_TRY(mhas_alloc(&s->apart, corners * d, sizeof(double), "the differences of tokens", error));
-  MHAS_TRY(mhas_alloc(&s->kernel, corners * corners, sizeof(double), "their Gram matrix", error));
-  MHAS_TRY(mhas_alloc(&s->q, corners, sizeof(double), "their weights", error));
-  return mhas_alloc(&s->W_mm, d * d, sizeof(double), "the separator", error);
+  return mhas_separator_create(s->n, s->T, s->d, s->X, s->Z, &s->separator, error);
 }
 
 static void destroy(separation *s) {
@@ -145,11 +130,7 @@ static void destroy(separation *s) {
   mhas_free(s->gradient);
   mhas_free(s->turned);
   mhas_free(s->pulled);
-  mhas_free(s->selected);
-  mhas_free(s->apart);
-  mhas_free(s->kernel);
-  mhas_free(s->q);
-  mhas_free(s->W_mm);
+  mhas_separator_free(&s->separator);
 }
 
 /* Normal vectors of length 1. */
@@ -219,70 +200,6 @@ static void descend(separation *s, double loss) {
   }
 }
 
-/* ---- the separator ----------------------------------------------------------------------------- */
-
-/* <(x_i,a - x_it) z_i^T, (x_j,b - x_js) z_j^T> = <differences> <z_i, z_j>. */
-static void make_kernel(separation *s) {
-  double *apart = s->apart;
-  for (int64_t i = 0; i < s->n; i++) {
-    const double *x = s->X + i * s->T * s->d;
-    for (int64_t t = 0; t < s->T; t++) {
-      for (int64_t k = 0; k < s->d && t != s->selected[i]; k++) {
-        *apart++ = x[s->selected[i] * s->d + k] - x[t * s->d + k];
-      }
-    }
-  }
-  cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, s->corners, s->corners, s->d, 1.0, s->apart, s->d, s->apart,
-              s->d, 0.0, s->kernel, s->corners);
-  for (int64_t i = 0; i < s->n; i++) {
-    for (int64_t j = 0; j < s->n; j++) {
-      const double factor = cblas_ddot(s->d, s->Z + i * s->d, 1, s->Z + j * s->d, 1);
-      for (int64_t t = 0; t < s->T - 1; t++) {
-        cblas_dscal(s->T - 1, factor, s->kernel + (i * (s->T - 1) + t) * s->corners + j * (s->T - 1), 1);
-      }
-    }
-  }
-}
-
-static mhas_code separate(separation *s, mhas_error *error) {
-  mhas_margin margin;
-  make_kernel(s);
-  double largest = 0.0;
-  for (int64_t c = 0; c < s->corners; c++) {
-    largest = fmax(largest, s->kernel[c * s->corners + c]);
-  }
-  MHAS_TRY(mhas_least_norm(s->corners, s->kernel, 1e-10, s->q, &margin, error));
-  s->margin = margin.lower > sqrt(s->corners * DBL_EPSILON * largest) ? margin.lower : 0.0;
-  memset(s->W_mm, 0, (size_t)s->d * (size_t)s->d * sizeof *s->W_mm);
-  for (int64_t c = 0; c < s->corners && s->margin > 0.0; c++) {
-    cblas_dger(CblasRowMajor, s->d, s->d, s->q[c] / margin.upper, s->apart + c * s->d, 1, s->Z + c / (s->T - 1) * s->d,
-               1, s->W_mm, s->d);
-  }
-  return MHAS_OK;
-}
-
-/* W_mm for these tokens (n), unless it is there already. */
-static mhas_code separate_for(separation *s, const int64_t *tokens, mhas_error *error) {
-  const size_t bytes = (size_t)s->n * sizeof *tokens;
-  if (memcmp(tokens, s->selected, bytes) == 0) {
-    return MHAS_OK;
-  }
-  memcpy(s->selected, tokens, bytes);
-  return separate(s, error);
-}
-
-/* || W / ||W|| - W_mm ||^2 / 2, which is 1 - correlation. NaN where either is zero. */
-static double misalignment(const separation *s) {
-  const int numbers = s->d * s->d;
-  const double norm = cblas_dnrm2(numbers, s->W, 1);
-  double squares = 0.0;
-  for (int64_t i = 0; i < numbers; i++) {
-    const double difference = s->W[i] / norm - s->W_mm[i];
-    squares += difference * difference;
-  }
-  return s->margin > 0.0 && norm > 0.0 ? squares / 2.0 : NAN;
-}
-
 /* ---- what is measured ----------------------------------------------------------------------------- */
 
 static void measure_softmax(const separation *s, double *least, double *mean) {
@@ -303,17 +220,17 @@ static mhas_code fill_results(separation *s, int64_t *tokens, const double *now,
   result[R_SOFTMAX_LEAST].real = now[C_SOFTMAX_LEAST];
   result[R_SOFTMAX_MEAN].real = now[C_SOFTMAX_MEAN];
   result[R_NORM].real = now[C_NORM];
-  result[R_MARGIN].real = s->margin;
-  result[R_SEPARABLE].integer = s->margin > 0.0;
+  result[R_MARGIN].real = s->separator.margin;
+  result[R_SEPARABLE].integer = s->separator.margin > 0.0;
   int64_t same = 0;
   for (int64_t i = 0; i < s->n; i++) {
     same += tokens[i] == best_token(s, i);
     tokens[i] = best_token(s, i);
   }
-  MHAS_TRY(separate_for(s, tokens, error));
+  MHAS_TRY(mhas_separator_find(&s->separator, tokens, error));
   result[R_OPTIMAL_SHARE].real = (double)same / s->n;
-  result[R_CORRELATION_OPTIMAL].real = 1.0 - misalignment(s);
-  result[R_MARGIN_OPTIMAL].real = s->margin;
+  result[R_CORRELATION_OPTIMAL].real = 1.0 - mhas_separator_misalignment(&s->separator, s->W);
+  result[R_MARGIN_OPTIMAL].real = s->separator.margin;
   return MHAS_OK;
 }
 
@@ -323,8 +240,8 @@ static mhas_code measure(separation *s, double loss, int64_t *tokens, mhas_error
   for (int64_t i = 0; i < s->n; i++) {
     tokens[i] = mhas_selection_of(&s->head, i);
   }
-  MHAS_TRY(separate_for(s, tokens, error));
-  now[C_MISALIGNMENT] = misalignment(s);
+  MHAS_TRY(mhas_separator_find(&s->separator, tokens, error));
+  now[C_MISALIGNMENT] = mhas_separator_misalignment(&s->separator, s->W);
   now[C_CORRELATION] = 1.0 - now[C_MISALIGNMENT];
   measure_softmax(s, &now[C_SOFTMAX_LEAST], &now[C_SOFTMAX_MEAN]);
   mhas_row_record(&mhas_experiment_select, s->row, s->progress.records++, now);
@@ -340,10 +257,7 @@ static mhas_code train(separation *s, int64_t *tokens, mhas_error *error) {
   for (;; s->progress.step++) {
     MHAS_TRY(mhas_task_proceed(s->task, pieces, 2, error));
     const double loss = evaluate(s);
-    if (!isfinite(loss)) {
-      return mhas_fail(error, MHAS_NUMERIC, "diverged at step %" PRId64 ": the training loss is %.3g (step_size %g)",
-                       s->progress.step, loss, values[P_STEP_SIZE].real);
-    }
+    MHAS_TRY(mhas_selection_check_loss(loss, s->progress.step, values[P_STEP_SIZE].real, error));
     if (mhas_selection_is_logged(s->progress.step, steps, values[P_LOG_EVERY].integer)) {
       MHAS_TRY(measure(s, loss, tokens, error));
     }
@@ -369,7 +283,6 @@ static mhas_code run(const mhas_task *task, mhas_row *row, mhas_error *error) {
     code = mhas_alloc(&tokens, (size_t)s.n, sizeof *tokens, "the selected tokens", error);
   }
   if (code == MHAS_OK) {
-    s.selected[0] = -1;
     draw(&s);
     code = train(&s, tokens, error);
   }

@@ -1,6 +1,7 @@
 /* One attention head with fixed values, its loss and its derivatives by the logits. */
 #include "experiments/selection.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 mhas_code mhas_selection_create(int64_t samples, int64_t tokens, bool trained, mhas_selection *selection,
@@ -81,6 +82,13 @@ mhas_selection_loss mhas_selection_evaluate(mhas_selection *s) {
     }
   }
   return mean;
+}
+
+mhas_code mhas_selection_check_loss(double loss, int64_t step, double step_size, mhas_error *error) {
+  return isfinite(loss)
+             ? MHAS_OK
+             : mhas_fail(error, MHAS_NUMERIC, "diverged at step %" PRId64 ": the training loss is %.3g (step_size %g)",
+                         step, loss, step_size);
 }
 
 bool mhas_selection_is_logged(int64_t step, int64_t steps, int64_t log_every) {

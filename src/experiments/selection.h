@@ -29,6 +29,9 @@ typedef struct mhas_selection_loss {
 } mhas_selection_loss;
 mhas_selection_loss mhas_selection_evaluate(mhas_selection *selection);
 
+/* MHAS_NUMERIC: "diverged at step ...", if the loss is no number to go on with. */
+mhas_code mhas_selection_check_loss(double loss, int64_t step, double step_size, mhas_error *error);
+
 /* The token of the largest weight of sample i, the first if several are. */
 int64_t mhas_selection_of(const mhas_selection *selection, int64_t i);
 
