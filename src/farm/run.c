@@ -1,44 +1,18 @@
 /* A sweep from its file to its exit status. */
-#include <inttypes.h>
+#include "farm/run.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "farm/allotment.h"
-#include "farm/older.h"
-#include "farm/row_work.h"
 #include "farm/run_words.h"
 #include "farm/talk.h"
-#include "farm/workload.h"
-#include "mhasweep/checkpoint.h"
-#include "mhasweep/linalg.h"
 
 static const double STALL_SECONDS =
     600.0; /* beyond limits.seconds_per_point, in which a point at least asks for time */
 static const double SQUEUE_SECONDS = 10.0; /* for it to answer */
-
-enum { EXIT_DONE = 0, EXIT_BROKEN = 1, EXIT_USAGE = 2, EXIT_SOME_FAILED = 3, EXIT_STOPPED = 75 };
-
-/* Everything that a run holds; released in one place. */
-typedef struct sweep_run {
-  MPI_Comm comm;
-  int rank, size;
-  const mhas_run_options *options;
-  mhas_text path; /* of the result file */
-  mhas_text spec;
-  mhas_sweep *sweep;
-  mhas_rows *rows;
-  int lock;
-  mhas_store *store;
-  mhas_row_work *work;
-  mhas_watch *watch;
-  mhas_leave *leave;
-  double began;
-  /* rank 0: */
-  mhas_workload todo; /* cut by --limit: some rows are left pending on purpose */
-} sweep_run;
 
 static void run_release(sweep_run *run) {
   mhas_watch_destroy(run->watch);
@@ -116,120 +90,6 @@ static mhas_code read_sweep(sweep_run *run, mhas_text *report, mhas_error *error
   return agree(run->comm, mhas_rows_create(run->sweep, &run->rows, error), error);
 }
 
-/* ---- the result file, made or taken up again by rank 0 -------------------------- */
-
-static mhas_code refuse_existing(const char *path, mhas_error *error) {
-  mhas_tally tally;
-  mhas_error reading;
-  if (mhas_tally_file(path, &tally, &reading) != MHAS_OK) {
-    return mhas_fail(error, MHAS_USAGE, "%s exists and is never overwritten (%s); choose another file with -o", path,
-                     reading.text);
-  }
-  return mhas_fail(error, MHAS_USAGE,
-                   "%s exists and is never overwritten: it holds %" PRId64 " done, %" PRId64 " failed and %" PRId64
-                   " open points; --resume goes on with it, -o names another file",
-                   path, tally.done, tally.failed, tally.pending + tally.running);
-}
-
-/* What the points read is looked at before anything is computed or written. */
-static mhas_code inspect_inputs(sweep_run *run, mhas_error *error) {
-  const mhas_experiment *experiment = mhas_sweep_experiment(run->sweep);
-  const int64_t count = mhas_rows_count(run->rows);
-  mhas_value *values = NULL;
-  if (experiment->inspect == NULL) {
-    return MHAS_OK;
-  }
-  MHAS_TRY(mhas_alloc(&values, (size_t)experiment->parameter_count, sizeof *values, "a point's values", error));
-  mhas_code code = MHAS_OK;
-  for (int64_t row = 0; code == MHAS_OK && row < count; row++) {
-    int64_t replicate = 0;
-    bool included = false;
-    const int64_t index = mhas_rows_grid_index(run->rows, row);
-    if (mhas_sweep_point(run->sweep, index, values, &replicate, &included, NULL) == MHAS_OK) {
-      code = experiment->inspect(values, error);
-    }
-  }
-  mhas_free(values);
-  return code;
-}
-
-static mhas_code create_file(sweep_run *run, const mhas_older_files *older, mhas_error *error) {
-  char mpi_library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  MHAS_TRY(mhas_mpi_check(MPI_Get_library_version(mpi_library, &length), "learn the version of MPI", error));
-  const char *job = getenv("SLURM_JOB_ID");
-  const mhas_provenance provenance = {
-      .version = mhas_version(),
-      .git_commit = mhas_git_commit(),
-      .mpi_library = mpi_library,
-      .blas_library = mhas_blas_library(),
-      .blas_core = mhas_blas_core(),
-      .slurm_job_id = job == NULL ? "" : job,
-      .mpi_size = run->size,
-      .reused = older->names.data,
-  };
-  mhas_plan plan;
-  MHAS_TRY(mhas_sweep_plan(run->sweep, true, &plan, error));
-  return mhas_store_create(run->path.data, run->sweep, run->rows, &plan, &provenance, error);
-}
-
-/* After this the file is there and locked. *status: of every row; NULL if all are pending. */
-static mhas_code make_or_take_up(sweep_run *run, mhas_older_files *older, uint8_t **status, mhas_error *error) {
-  const char *path = run->path.data;
-  const int64_t count = mhas_rows_count(run->rows);
-  if (mhas_store_exists(path)) {
-    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
-    MHAS_TRY(mhas_store_resume(path, run->sweep, count, run->options->retry_failed, status, error));
-  } else {
-    MHAS_TRY(create_file(run, older, error));
-    MHAS_TRY(mhas_store_lock(path, &run->lock, error));
-  }
-  if (older->count == 0) {
-    return MHAS_OK;
-  }
-  if (*status == NULL) {
-    MHAS_TRY(mhas_alloc(status, (size_t)count, sizeof **status, "the status of all points", error));
-  }
-  return mhas_older_take(older, path, run->rows, *status, run->options->quiet, error);
-}
-
-/* A checkpoint is of use as long as its point is open; in a new file none is. */
-typedef struct open_rows {
-  const uint8_t *status; /* [count]; NULL: a new file */
-  int64_t count;
-} open_rows;
-
-static bool is_open(void *context, int64_t row) {
-  const open_rows *rows = context;
-  return rows->status != NULL && row < rows->count && rows->status[row] == MHAS_PENDING;
-}
-
-/* Rank 0: after this the file is there, locked, and the list of rows is made. */
-static mhas_code prepare_file(sweep_run *run, mhas_error *error) {
-  const mhas_run_options *options = run->options;
-  uint8_t *status = NULL;
-  if (mhas_store_exists(run->path.data) && !options->resume) {
-    return refuse_existing(run->path.data, error);
-  }
-  mhas_older_files older;
-  mhas_code code = mhas_older_open(options->reuse, options->reuse_count, run->path.data, run->sweep, &older, error);
-  if (code == MHAS_OK) {
-    code = inspect_inputs(run, error);
-  }
-  if (code == MHAS_OK) {
-    code = make_or_take_up(run, &older, &status, error);
-  }
-  mhas_older_close(&older);
-  if (code == MHAS_OK) {
-    open_rows open = {status, mhas_rows_count(run->rows)};
-    mhas_checkpoint_tidy(run->path.data, is_open, &open);
-    const int workers = run->size == 1 ? 1 : run->size - 1;
-    code = mhas_workload_list(run->sweep, run->rows, status, options->limit, workers, &run->todo, error);
-  }
-  mhas_free(status);
-  return code;
-}
-
 /* ---- how much time there is ------------------------------------------------------ */
 
 /* Rank 0: when all work has to be over, for the scheduler; 0 if nothing says so. */
@@ -283,78 +143,6 @@ static mhas_code work_through(sweep_run *run, mhas_farm_state *state, mhas_error
   return code;
 }
 
-static void say_stranded(const sweep_run *run, const mhas_farm_state *state) {
-  const double mebibytes = ceil(run->todo.bytes_to_fit / (1 << 20)); /* as the sweep file takes it, and never too few */
-  const bool one = state->stranded == 1;
-  const int left = state->workers - state->lost;
-  mhas_text way = {0};
-  if (state->lost > 0) {
-    mhas_text_append(&way, "`--resume` with all ranks goes on");
-  } else {
-    mhas_text_append(&way,
-                     "Start it with -n %d or more (one rank hands out the work), or raise limits.memory_per_rank to "
-                     "%.0fMiB, and --resume",
-                     state->widest + 1, mebibytes);
-  }
-  mhas_say("%" PRId64 " point%s need%s a team of %s%d ranks, and %d work%s here%s: %s pending. %s", state->stranded,
-           one ? "" : "s", one ? "s" : "", one ? "" : "up to ", state->widest, left, left == 1 ? "s" : "",
-           state->lost > 0 ? " now" : "", one ? "it stays" : "they stay", mhas_text_string(&way));
-  mhas_text_free(&way);
-}
-
-static void say_out_of_time(const mhas_farm_state *state) {
-  if (state->done + state->failed > 0 || state->given_up > 0) {
-    mhas_say("stopped in time: what is open would not have ended before the end; `--resume` goes on");
-  } else {
-    mhas_say("nothing could be done in the time that there was; give it more");
-  }
-}
-
-/* Rank 0: the closing words, and the exit status that the file as a whole deserves. */
-static int conclude(const sweep_run *run, const mhas_farm_state *state) {
-  const char *path = run->path.data;
-  mhas_tally tally;
-  mhas_error error;
-  if (mhas_tally_file(path, &tally, &error) != MHAS_OK) {
-    mhas_say("%s", error.text);
-    return EXIT_BROKEN;
-  }
-  const int64_t open = tally.pending + tally.running;
-  char elapsed[MHAS_HUMAN_LENGTH];
-  if (!run->options->quiet && state->total > 0) {
-    mhas_say("%s: %" PRId64 " done, %" PRId64 " failed, %" PRId64 " open after %s", path, tally.done, tally.failed,
-             open, mhas_human_seconds(state->elapsed, elapsed));
-  }
-  if (state->too_many_failures) {
-    mhas_say("stopped: more than %" PRId64 " points failed (limits.max_failures)",
-             mhas_sweep_limits(run->sweep)->max_failures);
-    mhas_say_failures(path, 5);
-    return EXIT_SOME_FAILED;
-  }
-  if (state->stranded > 0) {
-    say_stranded(run, state);
-  }
-  if (open > 0) {
-    if (state->out_of_time) {
-      say_out_of_time(state);
-    } else if (state->stopping) {
-      mhas_say("stopped on request; `--resume` goes on");
-    } else if (state->lost > 0 && state->lost == state->workers) {
-      mhas_say("stopped: rank 0 alone is left; `--resume` goes on");
-    } else if (run->todo.cut) {
-      mhas_say("stopped at --limit; `--resume` goes on");
-    }
-    return EXIT_STOPPED;
-  }
-  if (tally.failed > 0) {
-    mhas_say_failures(path, 5);
-    mhas_say("%" PRId64 " points failed: `mhasweep show --failed %s` lists them, `--retry-failed` runs them again",
-             tally.failed, path);
-    return EXIT_SOME_FAILED;
-  }
-  return EXIT_DONE;
-}
-
 /*
  * Some ranks are lost: nothing that all do together would end. Open MPI 4.1.4's mpirun --enable-recovery ends when the
  * others simply do (_exit, after which it asks nothing of them) on one host; over several it only ends if all that are
@@ -384,7 +172,7 @@ static mhas_code run_farm(sweep_run *run, int *status, bool *lost, mhas_error *e
     code = work_through(run, &state, error);
   }
   if (code == MHAS_OK && run->rank == 0) {
-    *status = conclude(run, &state); /* all is in the file; closing it only frees what was opened */
+    *status = mhas_run_conclude(run, &state); /* all is in the file; closing it only frees what was opened */
   }
   *lost = state.lost > 0;
   if (*lost) {
@@ -412,7 +200,7 @@ static mhas_code conclude_idle(const sweep_run *run, int *status, mhas_error *er
       mhas_say("%s: %s", run->path.data,
                run->todo.cut ? "no point is run, by --limit" : "nothing is left to run, every point has ended");
     }
-    *status = conclude(run, &nothing);
+    *status = mhas_run_conclude(run, &nothing);
   }
   return mhas_share(run->comm, status, (int)sizeof *status, error);
 }
@@ -426,7 +214,7 @@ static mhas_code run_steps(sweep_run *run, mhas_text *report, int *status, mhas_
   MHAS_TRY(mhas_watch_create(run->comm, run->options->worker_timeout, &run->watch, error));
   mhas_watch_guard(run->watch, EXIT_BROKEN, "begin");
   MHAS_TRY(read_sweep(run, report, error));
-  MHAS_TRY(agree(run->comm, run->rank == 0 ? prepare_file(run, error) : MHAS_OK, error));
+  MHAS_TRY(agree(run->comm, run->rank == 0 ? mhas_run_prepare_file(run, error) : MHAS_OK, error));
   int64_t count = run->todo.count;
   MHAS_TRY(mhas_share(run->comm, &count, (int)sizeof count, error));
   if (count == 0) {
