@@ -9,37 +9,13 @@
  */
 #include <cblas.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/meanfield.h"
 
 enum { ROUNDS = 20, STEPS_IN_ROUND = 10 };
-static mhas_error error;
-
-static void demand(bool fine, const char *what) {
-  if (!fine) {
-    fprintf(stderr, "bench_icl: %s: %s\n", what, error.text);
-    exit(1);
-  }
-}
-
-static double cpu_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void write_file(const char *folder, const char *name, const double *data, int64_t count) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *file = fopen(path, "wb");
-  demand(file != NULL, path);
-  demand(fwrite(data, sizeof *data, (size_t)count, file) == (size_t)count && fclose(file) == 0, path);
-}
 
 static double *numbers(int64_t count) {
   double *x = NULL;
@@ -110,14 +86,14 @@ static double take_step(bench *b) {
 
 static void record(bench *b, int steps, const char *folder) {
   double *losses = numbers(steps);
-  write_file(folder, "X", b->X, b->s.tokens * b->s.dim);
-  write_file(folder, "F", b->F, b->s.tokens * b->s.features);
-  write_file(folder, "a", b->a, b->s.neurons * b->s.features);
-  write_file(folder, "w", b->w, b->s.neurons * b->s.dim);
+  write_file(folder, "X", b->X, sizeof(double), b->s.tokens * b->s.dim);
+  write_file(folder, "F", b->F, sizeof(double), b->s.tokens * b->s.features);
+  write_file(folder, "a", b->a, sizeof(double), b->s.neurons * b->s.features);
+  write_file(folder, "w", b->w, sizeof(double), b->s.neurons * b->s.dim);
   for (int i = 0; i < steps; i++) {
     losses[i] = take_step(b);
   }
-  write_file(folder, "losses", losses, steps);
+  write_file(folder, "losses", losses, sizeof(double), steps);
   mhas_free(losses);
 }
 

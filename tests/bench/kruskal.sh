@@ -9,15 +9,12 @@
 # The usual way is timed on SUBSETS (default 10) subsets for every k and multiplied up, since all of it takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/bench/common.sh
+source tests/bench/common.sh
 
 build=${1:-build} subsets=${SUBSETS:-10}
-if [ ! -x "$build/mhasweep" ]; then
-  echo "${0##*/}: no $build/mhasweep; build it first (cmake --preset release && cmake --build build)" >&2
-  exit 2
-fi
+need "$build/mhasweep"
 python=$(command -v /usr/bin/python3 || command -v python3) # Debian's has h5py and numpy
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 cat >"$folder/curve.yaml" <<'YAML'

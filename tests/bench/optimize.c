@@ -8,37 +8,13 @@
  * of JSON.
  */
 #include <cblas.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
 
+#include "bench.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/selfattention.h"
 
 enum { ROUNDS = 12 };
 static const mhas_random seed = {.seed = 3};
-static mhas_error error;
-
-static void demand(bool fine, const char *what) {
-  if (!fine) {
-    fprintf(stderr, "bench_optimize: %s: %s\n", what, error.text);
-    exit(1);
-  }
-}
-
-static double cpu_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void write_file(const char *folder, const char *name, const double *data, int64_t count) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *file = fopen(path, "wb");
-  demand(file != NULL, path);
-  demand(fwrite(data, sizeof *data, (size_t)count, file) == (size_t)count && fclose(file) == 0, path);
-}
 
 static double *normals(mhas_stream stream, int64_t count, double deviation) {
   double *values = calloc((size_t)count, sizeof *values);
@@ -99,14 +75,14 @@ int main(int argc, char **argv) {
     product_best = end - middle < product_best ? end - middle : product_best;
   }
   if (argc > 5) {
-    write_file(argv[5], "X", X, size);
-    write_file(argv[5], "y", y, shape.samples);
-    write_file(argv[5], "U", theta, u);
-    write_file(argv[5], "W", theta + u, numbers - u);
-    write_file(argv[5], "VU", v, u);
-    write_file(argv[5], "VW", v + u, numbers - u);
-    write_file(argv[5], "gradient", gradient, numbers);
-    write_file(argv[5], "product", product, numbers);
+    write_file(argv[5], "X", X, sizeof(double), size);
+    write_file(argv[5], "y", y, sizeof(double), shape.samples);
+    write_file(argv[5], "U", theta, sizeof(double), u);
+    write_file(argv[5], "W", theta + u, sizeof(double), numbers - u);
+    write_file(argv[5], "VU", v, sizeof(double), u);
+    write_file(argv[5], "VW", v + u, sizeof(double), numbers - u);
+    write_file(argv[5], "gradient", gradient, sizeof(double), numbers);
+    write_file(argv[5], "product", product, sizeof(double), numbers);
   }
   printf(
       "{\"iteration\": %.9g, \"product\": %.9g, \"flops\": %.17g, \"product_flops\": %.17g, \"peak\": %.9g, "

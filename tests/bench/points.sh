@@ -9,18 +9,12 @@
 # The best of RUNS (default 3) counts: noise only ever adds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/bench/common.sh
+source tests/bench/common.sh
 
 build=${1:-build} runs=${RUNS:-3}
-if [ ! -x "$build/mhasweep" ]; then
-  echo "${0##*/}: no $build/mhasweep; build it first (cmake --preset release && cmake --build build)" >&2
-  exit 2
-fi
+need "$build/mhasweep"
 build=$(cd "$build" && pwd)
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-if [ "$(id -u)" = 0 ]; then
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
 launcher=(mpirun -n 2 --oversubscribe --bind-to none)
 
 cat >"$folder/points.yaml" <<'YAML'

@@ -11,19 +11,14 @@
 # residual; a multiple of 64) and says what memory each took.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/bench/common.sh
+source tests/bench/common.sh
 
 size=${1:-2000} build=${2:-build} ranks=${RANKS:-2} rounds=${ROUNDS:-2}
 small=${SMALL:-$((size < 2000 ? size : 2000))}
 program=$build/tests/bench_rank
-if [ ! -x "$program" ]; then
-  echo "${0##*/}: no $program; build it first (cmake --preset release && cmake --build build)" >&2
-  exit 2
-fi
-if [ "$(id -u)" = 0 ]; then
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
-lines=$(mktemp)
-trap 'rm -f "$lines"' EXIT
+need "$program"
+lines=$folder/lines
 
 team() { OPENBLAS_NUM_THREADS=1 mpirun -n "$ranks" --oversubscribe --bind-to none "$program" "$@" | tee -a "$lines"; }
 alone() { OPENBLAS_NUM_THREADS=$ranks mpirun -n 1 --bind-to none "$program" "$@" | tee -a "$lines"; }

@@ -8,20 +8,14 @@
 #
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/bench/common.sh
+source tests/bench/common.sh
 
 build=${1:-build}
-if [ ! -x "$build/mhasweep" ]; then
-  echo "${0##*/}: no $build/mhasweep; build it first (cmake --preset release && cmake --build build)" >&2
-  exit 2
-fi
+need "$build/mhasweep"
 mhasweep=$(cd "$build" && pwd)/mhasweep
-folder=$(mktemp -d)
 python=python3 # one that knows h5py
 "$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
-trap 'rm -rf "$folder"' EXIT
-if [ "$(id -u)" = 0 ]; then
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
 
 sweep() { # NAME HEADS SAMPLES SEED
   cat >"$folder/$1.yaml" <<YAML

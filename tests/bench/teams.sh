@@ -6,6 +6,8 @@
 #   tests/bench/teams.sh [BUILD]      BUILD: folder of an optimised build with tests, default build
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/bench/common.sh
+source tests/bench/common.sh
 
 build=${1:-build}
 if [ ! -x "$build/mhasweep" ] || [ ! -x "$build/tests/mpi_farm_teams" ]; then
@@ -13,13 +15,8 @@ if [ ! -x "$build/mhasweep" ] || [ ! -x "$build/tests/mpi_farm_teams" ]; then
   exit 2
 fi
 build=$(cd "$build" && pwd)
-folder=$(mktemp -d)
 python=python3 # one that knows h5py
 "$python" -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
-trap 'rm -rf "$folder"' EXIT
-if [ "$(id -u)" = 0 ]; then
-  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-fi
 launch() { mpirun --oversubscribe --bind-to none -n "$@"; }
 
 MHASWEEP_TEST_TEAMS=20000 launch 5 "$build/tests/mpi_farm_teams" 2>&1 | grep 'teams of 2'

@@ -9,11 +9,9 @@
  * printed is one line of JSON.
  */
 #include <cblas.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "bench.h"
 #include "mhasweep/linalg.h"
 #include "mhasweep/model.h"
 #include "model/lanes.h"
@@ -21,28 +19,6 @@
 
 enum { ROUNDS = 12 };
 static const mhas_adam adam = {0.9, 0.999, 1e-8};
-static mhas_error error;
-
-static void demand(bool fine, const char *what) {
-  if (!fine) {
-    fprintf(stderr, "bench_train: %s: %s\n", what, error.text);
-    exit(1);
-  }
-}
-
-static double cpu_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static void write_file(const char *folder, const char *name, const void *data, size_t size, int64_t count) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *file = fopen(path, "wb");
-  demand(file != NULL, path);
-  demand(fwrite(data, size, (size_t)count, file) == (size_t)count && fclose(file) == 0, path);
-}
 
 typedef struct bench {
   mhas_model_shape shape;

@@ -15,20 +15,11 @@
 # table has our times alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/bench/common.sh
+source tests/bench/common.sh
 
 build=${1:-build}
-program=$build/tests/bench_train
-if [ ! -x "$program" ]; then
-  echo "${0##*/}: no $program; build it first (cmake --preset release && cmake --build build)" >&2
-  exit 2
-fi
-python=$(command -v /usr/bin/python3 || command -v python3) # Debian's has torch
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
-core=$("$program" own 1 1 1 1 1 2 1 | sed -n 's/.*"blas": "\([^"]*\)".*/\1/p') # what mhasweep would run with, too
-export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-$core}
-"$python" tests/bench/train.py "$program" "$folder"
+beside_torch train "$build" own 1 1 1 1 1 2 1
 
 # Small models one after the other or side by side, each in its own lane: why a worker trains one at a time.
 if [ -x "$build/tests/bench_together" ]; then
