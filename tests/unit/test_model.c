@@ -34,45 +34,23 @@ static rig rig_of_case(int i, mhas_precision precision) {
 
 /* ---- against the independent program --------------------------------------------- */
 
-static void check_against_expected(const mhas_model_shape *shape, int64_t T, mhas_distribution distribution,
-                                   const double *outputs, double loss, const double *norm, const double *moment) {
-  rig r = rig_create(shape, MHAS_FLOAT64, T, distribution, (mhas_random){.seed = 42, .replicate = 1});
-  double got[64];
-  mhas_model_forward(r.model, &r.samples, r.picks, T, got);
-  assert_all_close(got, outputs, T * mhas_model_outputs(shape), 1e-14);
-  assert_close(mhas_model_gradient(r.model, &r.samples, r.picks, T), loss, 1e-14);
-  for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
-    double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
-    double squares = 0.0;
-    double first = 0.0;
-    for (int64_t i = 0; i < mhas_slice_count(shape, slice); i++) {
-      squares += gradient[i] * gradient[i];
-      first += gradient[i] * (double)(i + 1);
-    }
-    assert_close(sqrt(squares), norm[slice], 1e-13);
-    assert_close(first, moment[slice], 1e-12);
-    free(gradient);
-  }
-  rig_destroy(&r);
-}
-
 static void own_contexts_and_classes_give_the_expected_outputs_and_gradients(void **state) {
   (void)state;
   const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1.5, 1e4, PLAIN};
-  check_against_expected(&shape, 5, MHAS_UNIFORM, expected_own_outputs, expected_own_loss[0],
-                         expected_own_gradient_norm, expected_own_gradient_moment);
+  const expectation expected = {expected_own_outputs, expected_own_loss, expected_own_gradient_norm,
+                                expected_own_gradient_moment};
+  check_expectation(&shape, 5, MHAS_UNIFORM, &expected, 1e-14);
 }
 
 static void a_shared_context_and_numbers_give_the_expected_outputs_and_gradients(void **state) {
   (void)state;
   const mhas_model_shape shape = {3, 6, 2, 1, 5, 4, true, 0, 2.0, 1e4, PLAIN};
-  check_against_expected(&shape, 6, MHAS_GAUSSIAN, expected_shared_outputs, expected_shared_loss[0],
-                         expected_shared_gradient_norm, expected_shared_gradient_moment);
+  const expectation expected = {expected_shared_outputs, expected_shared_loss, expected_shared_gradient_norm,
+                                expected_shared_gradient_moment};
+  check_expectation(&shape, 6, MHAS_GAUSSIAN, &expected, 1e-14);
 }
 
 /* ---- against itself ----------------------------------------------------------------- */
-
-static double loss_again(const rig *r) { return mhas_model_gradient(r->model, &r->samples, r->picks, r->T); }
 
 /* The largest parameter array of the cases has a few hundred entries: each is moved both ways. */
 static void gradients_are_those_of_central_differences(void **state) {
@@ -80,7 +58,7 @@ static void gradients_are_those_of_central_differences(void **state) {
   for (int i = 0; i < CASES; i++) {
     rig r = rig_of_case(i, MHAS_FLOAT64);
     for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-      check_differences(&r, slice, loss_again, 1e-5, 1e-8);
+      check_differences(&r, slice, rig_loss, 1e-5, 1e-8);
     }
     rig_destroy(&r);
   }
@@ -98,15 +76,8 @@ static void single_precision_agrees_with_double(void **state) {
     mhas_model_forward(single.model, &single.samples, single.picks, single.T, a);
     mhas_model_forward(twice.model, &twice.samples, twice.picks, twice.T, b);
     assert_all_close(a, b, outputs, 2e-5);
-    assert_close(mhas_model_gradient(single.model, &single.samples, single.picks, single.T),
-                 mhas_model_gradient(twice.model, &twice.samples, twice.picks, twice.T), 2e-5);
-    for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-      double *ga = slice_values(&single, slice, mhas_model_get_gradient);
-      double *gb = slice_values(&twice, slice, mhas_model_get_gradient);
-      assert_all_close(ga, gb, mhas_slice_count(&cases[i].shape, slice), 1e-4);
-      free(ga);
-      free(gb);
-    }
+    assert_close(rig_loss(&single), rig_loss(&twice), 2e-5);
+    check_same_gradients(&single, &twice, 1e-4);
     rig_destroy(&single);
     rig_destroy(&twice);
   }
@@ -119,23 +90,9 @@ static void a_shared_context_is_the_same_as_that_context_repeated(void **state) 
       continue;
     }
     rig shared = rig_of_case(i, MHAS_FLOAT64);
-    mhas_model_shape shape = cases[i].shape;
-    shape.shared = false;
-    rig own = rig_create(&shape, MHAS_FLOAT64, cases[i].T, MHAS_GAUSSIAN, case_random);
-    double context[256];
-    mhas_samples_get_contexts(&shared.samples, context);
-    for (int64_t t = 0; t < own.T; t++) {
-      mhas_samples_put_contexts(&own.samples, t, 1, context);
-    }
-    assert_close(mhas_model_gradient(own.model, &own.samples, own.picks, own.T),
-                 mhas_model_gradient(shared.model, &shared.samples, shared.picks, shared.T), 1e-14);
-    for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-      double *a = slice_values(&own, slice, mhas_model_get_gradient);
-      double *b = slice_values(&shared, slice, mhas_model_get_gradient);
-      assert_all_close(a, b, mhas_slice_count(&shape, slice), 1e-13);
-      free(a);
-      free(b);
-    }
+    rig own = rig_with_own_contexts(&shared, case_random);
+    assert_close(rig_loss(&own), rig_loss(&shared), 1e-14);
+    check_same_gradients(&own, &shared, 1e-13);
     rig_destroy(&shared);
     rig_destroy(&own);
   }
@@ -149,7 +106,7 @@ static void picks_choose_samples_and_the_loss_is_their_mean(void **state) {
     for (int64_t t = r.T - 1; t >= 0; t--) {
       sum += mhas_model_gradient(r.model, &r.samples, &t, 1);
     }
-    assert_close(mhas_model_gradient(r.model, &r.samples, r.picks, r.T), sum / (double)r.T, 1e-13);
+    assert_close(rig_loss(&r), sum / (double)r.T, 1e-13);
     const mhas_score score = mhas_model_score(r.model, &r.samples, 0, r.T);
     assert_close(score.loss, sum, 1e-13);
     rig_destroy(&r);
@@ -180,7 +137,7 @@ static void huge_logits_do_not_overflow(void **state) {
   const mhas_model_shape shape = {2, 5, 3, 2, 4, 3, false, 3, 1e12, 1e4, PLAIN};
   for (int precision = MHAS_FLOAT32; precision <= MHAS_FLOAT64; precision++) {
     rig r = rig_create(&shape, (mhas_precision)precision, 5, MHAS_GAUSSIAN, case_random);
-    assert_true(isfinite(mhas_model_gradient(r.model, &r.samples, r.picks, r.T)));
+    assert_true(isfinite(rig_loss(&r)));
     rig_destroy(&r);
   }
 }
@@ -274,7 +231,7 @@ static void the_best_parameters_stay_when_training_goes_on(void **state) {
   const mhas_adam adam = {0.9, 0.999, 1e-8};
   double *before = slice_values(&r, MHAS_W_OUT, mhas_model_get);
   mhas_model_keep_best(r.model);
-  (void)mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
+  (void)rig_loss(&r);
   mhas_model_update(r.model, &adam, 0.1);
   double *after = slice_values(&r, MHAS_W_OUT, mhas_model_get);
   double *best = slice_values(&r, MHAS_W_OUT, mhas_model_get_best);
@@ -336,7 +293,7 @@ static void the_first_step_of_adam_goes_by_the_sign_of_the_gradient(void **state
   rig r = rig_of_case(4, MHAS_FLOAT64);
   const mhas_adam adam = {0.7, 0.95, 1e-3};
   double *before = slice_values(&r, MHAS_DECODER, mhas_model_get);
-  (void)mhas_model_gradient(r.model, &r.samples, r.picks, r.T);
+  (void)rig_loss(&r);
   double *gradient = slice_values(&r, MHAS_DECODER, mhas_model_get_gradient);
   mhas_model_update(r.model, &adam, 0.25);
   double *after = slice_values(&r, MHAS_DECODER, mhas_model_get);

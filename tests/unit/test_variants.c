@@ -50,33 +50,6 @@ static rig rig_of(int c, const mhas_variant *variant, mhas_precision precision) 
 
 /* ---- against the independent program --------------------------------------------- */
 
-static void check_model(const mhas_model_shape *shape, int64_t T, mhas_distribution distribution, const double *outputs,
-                        double loss, const double *norm, const double *moment) {
-  rig r = rig_create(shape, MHAS_FLOAT64, T, distribution, (mhas_random){.seed = 42, .replicate = 1});
-  double got[64];
-  int entry = 0;
-  mhas_model_forward(r.model, &r.samples, r.picks, T, got);
-  assert_all_close(got, outputs, T * mhas_model_outputs(shape), 1e-13);
-  assert_close(mhas_model_gradient(r.model, &r.samples, r.picks, T), loss, 1e-13);
-  for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-    if (mhas_slice_count(shape, slice) == 0) {
-      continue;
-    }
-    double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
-    double squares = 0.0;
-    double first = 0.0;
-    for (int64_t i = 0; i < mhas_slice_count(shape, slice); i++) {
-      squares += gradient[i] * gradient[i];
-      first += gradient[i] * (double)(i + 1);
-    }
-    assert_close(sqrt(squares), norm[entry], 1e-12);
-    assert_close(first, moment[entry], 1e-11);
-    entry++;
-    free(gradient);
-  }
-  rig_destroy(&r);
-}
-
 static void check_features(const mhas_model_shape *s, int64_t T, mhas_distribution distribution,
                            const double *expected) {
   const mhas_random random = {.seed = 42, .replicate = 1};
@@ -112,12 +85,13 @@ static void check_features(const mhas_model_shape *s, int64_t T, mhas_distributi
 #define SIZES                                                                                         \
   .heads = 3, .dim = 5, .key_dim = 2, .value_dim = 2, .out_dim = 4, .context = 3, .logit_scale = 2.0, \
   .position_base = 1e4
-#define CHECK(name, distribution, ...)                                                       \
-  do {                                                                                       \
-    const mhas_model_shape shape = {SIZES, __VA_ARGS__};                                     \
-    check_model(&shape, 4, distribution, variant_##name##_outputs, variant_##name##_loss[0], \
-                variant_##name##_gradient_norm, variant_##name##_gradient_moment);           \
-    check_features(&shape, 4, distribution, variant_##name##_features);                      \
+#define CHECK(name, distribution, ...)                                                                             \
+  do {                                                                                                             \
+    const mhas_model_shape shape = {SIZES, __VA_ARGS__};                                                           \
+    const expectation expected = {variant_##name##_outputs, variant_##name##_loss, variant_##name##_gradient_norm, \
+                                  variant_##name##_gradient_moment};                                               \
+    check_expectation(&shape, 4, distribution, &expected, 1e-13);                                                  \
+    check_features(&shape, 4, distribution, variant_##name##_features);                                            \
   } while (0)
 
 static void linear_and_hard_weights_give_the_expected_numbers(void **state) {
@@ -140,15 +114,13 @@ static void composed_heads_give_the_expected_numbers(void **state) {
 
 /* ---- gradients ----------------------------------------------------------------------- */
 
-static double loss_again(const rig *r) { return mhas_model_gradient(r->model, &r->samples, r->picks, r->T); }
-
 static void gradients_of_every_variant_are_those_of_central_differences(void **state) {
   (void)state;
   for (int v = 0; v < VARIANTS; v++) {
     for (int c = 0; c < CASES; c++) {
       rig r = rig_of(c, &variants[v], MHAS_FLOAT64);
       for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-        check_differences(&r, slice, loss_again, 2e-5, 1e-7);
+        check_differences(&r, slice, rig_loss, 2e-5, 1e-7);
       }
       rig_destroy(&r);
     }
@@ -161,7 +133,7 @@ static void gradients_are_right_where_composing_starts(void **state) {
   const mhas_variant variant = {MHAS_SOFTMAX, {ALL, ALL}, 2, 1.0};
   rig r = rig_of(0, &variant, MHAS_FLOAT64);
   for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-    check_differences(&r, slice, loss_again, 1e-5, 1e-7);
+    check_differences(&r, slice, rig_loss, 1e-5, 1e-7);
   }
   rig_destroy(&r);
 }
@@ -169,7 +141,7 @@ static void gradients_are_right_where_composing_starts(void **state) {
 static void hard_attention_gives_queries_and_keys_no_gradient(void **state) {
   (void)state;
   rig r = rig_of(0, &variants[1], MHAS_FLOAT64);
-  (void)loss_again(&r);
+  (void)rig_loss(&r);
   for (mhas_slice slice = MHAS_W_QUERY; slice <= MHAS_W_KEY; slice++) {
     double *gradient = slice_values(&r, slice, mhas_model_get_gradient);
     for (int64_t i = 0; i < mhas_slice_count(&r.shape, slice); i++) {
@@ -201,22 +173,9 @@ static void a_shared_context_is_the_same_as_that_context_repeated(void **state) 
   (void)state;
   for (int v = 0; v < VARIANTS; v++) {
     rig shared = rig_of(1, &variants[v], MHAS_FLOAT64);
-    mhas_model_shape shape = shared.shape;
-    shape.shared = false;
-    rig own = rig_create(&shape, MHAS_FLOAT64, shared.T, MHAS_GAUSSIAN, case_random);
-    double context[64];
-    mhas_samples_get_contexts(&shared.samples, context);
-    for (int64_t t = 0; t < own.T; t++) {
-      mhas_samples_put_contexts(&own.samples, t, 1, context);
-    }
-    assert_close(loss_again(&own), loss_again(&shared), 1e-12);
-    for (mhas_slice slice = 0; slice < MHAS_SLICES; slice++) {
-      double *a = slice_values(&own, slice, mhas_model_get_gradient);
-      double *b = slice_values(&shared, slice, mhas_model_get_gradient);
-      assert_all_close(a, b, mhas_slice_count(&shape, slice), 1e-11);
-      free(a);
-      free(b);
-    }
+    rig own = rig_with_own_contexts(&shared, case_random);
+    assert_close(rig_loss(&own), rig_loss(&shared), 1e-12);
+    check_same_gradients(&own, &shared, 1e-11);
     rig_destroy(&shared);
     rig_destroy(&own);
   }
@@ -232,7 +191,7 @@ static void fewer_samples_than_the_batch_give_their_own_mean(void **state) {
       for (int64_t t = r.T - 1; t >= 0; t--) {
         sum += mhas_model_gradient(r.model, &r.samples, &t, 1);
       }
-      assert_close(loss_again(&r), sum / (double)r.T, 1e-12);
+      assert_close(rig_loss(&r), sum / (double)r.T, 1e-12);
       rig_destroy(&r);
     }
   }
@@ -261,7 +220,7 @@ static void composing_with_zeros_is_softmax_to_the_bit(void **state) {
       mhas_model_forward(a.model, &a.samples, a.picks, a.T, outputs[0]);
       mhas_model_forward(b.model, &b.samples, b.picks, b.T, outputs[1]);
       assert_memory_equal(outputs[0], outputs[1], (size_t)(a.T * mhas_model_outputs(&a.shape)) * sizeof(double));
-      assert_true(loss_again(&a) == loss_again(&b));
+      assert_true(rig_loss(&a) == rig_loss(&b));
       for (mhas_slice slice = 0; slice < MHAS_PRE_BASE; slice++) {
         double *ga = slice_values(&a, slice, mhas_model_get_gradient);
         double *gb = slice_values(&b, slice, mhas_model_get_gradient);
