@@ -31,6 +31,7 @@ typedef struct point {
   float *curves;
   double *spectrum;
   mhas_row row;
+  mhas_team team; /* that runs it; zeros: this rank alone */
   mhas_error error;
   /* what proceed answers from call number stop_at on (counted from 0); < 0: never stops */
   int64_t calls, stop_at;
@@ -99,11 +100,13 @@ static inline void point_write(point *p, const char *name, const char *text) {
   p->values[i].text = text;
 }
 
+/* What member 0 says holds for all of a team. */
 static inline mhas_code point_proceed(void *context, mhas_error *error) {
   point *p = context;
-  const bool stop = p->stop_at >= 0 && p->calls >= p->stop_at;
+  mhas_code code = p->stop_at >= 0 && p->calls >= p->stop_at ? p->stop_code : MHAS_OK;
   p->calls++;
-  return stop ? mhas_fail(error, p->stop_code, "told to stop") : MHAS_OK;
+  assert_int_equal(mhas_team_share(&p->team, &code, sizeof code, error), MHAS_OK);
+  return code == MHAS_OK ? MHAS_OK : mhas_fail(error, code, "told to stop");
 }
 
 /* Copies the array, whose size the experiment must have announced. */
@@ -152,7 +155,7 @@ static inline void point_free(point *p) {
   p->kept_count = 0;
 }
 
-/* Runs the point; may be called again. The caller frees the point. */
+/* Runs the point, collectively over its team; may be called again. The caller frees the point. */
 static inline mhas_code point_run(point *p) {
   point_free(p);
   assert_int_equal(point_check(p), MHAS_OK);
@@ -174,6 +177,7 @@ static inline mhas_code point_run(point *p) {
   p->calls = 0;
   const mhas_task task = {.point = {.values = p->values, .random = p->random},
                           .store = p->store,
+                          .team = p->team,
                           .proceed = point_proceed,
                           .context = p,
                           .checkpoints = p->checkpoints};
@@ -185,6 +189,34 @@ static inline void point_runs(point *p) {
   if (code != MHAS_OK) {
     fail_msg("%s", p->error.text);
   }
+}
+
+/* A stop and a limit in turn, at every stride-th of its calls of proceed, of which there are at least so many: the
+ * point ends there with what it was told. */
+static inline void point_ends_where_told(point *p, int64_t calls_least, int64_t stride) {
+  static const mhas_code codes[] = {MHAS_STOPPED, MHAS_LIMIT};
+  point_runs(p);
+  const int64_t calls = p->calls;
+  assert_true(calls >= calls_least);
+  for (int64_t i = 0; i * stride < calls; i++) {
+    p->stop_at = i * stride;
+    p->stop_code = codes[i % 2];
+    assert_int_equal(point_run(p), codes[i % 2]);
+    assert_string_equal(p->error.text, "told to stop");
+    assert_int_equal(p->calls, i * stride + 1);
+  }
+  p->stop_at = -1;
+}
+
+/* Of so many arrays each in turn cannot be stored: the point ends there. */
+static inline void point_ends_where_the_store_breaks(point *p, int arrays) {
+  for (int i = 0; i < arrays; i++) {
+    p->keep_fails_at = i;
+    assert_int_equal(point_run(p), MHAS_IO);
+    assert_string_equal(p->error.text, "the disk is full");
+    assert_int_equal(p->kept_count, i);
+  }
+  p->keep_fails_at = -1;
 }
 
 static inline int64_t point_integer(const point *p, const char *name) {

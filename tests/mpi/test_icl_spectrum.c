@@ -3,17 +3,6 @@
 
 #include "point.h"
 
-static mhas_code always(void *context, mhas_error *error) {
-  (void)context, (void)error;
-  return MHAS_OK;
-}
-
-static int64_t calls;
-
-static mhas_code stop_late(void *context, mhas_error *error) {
-  return calls++ < *(const int64_t *)context ? MHAS_OK : mhas_fail(error, MHAS_STOPPED, "told to stop");
-}
-
 static point small(void) {
   static const struct {
     const char *name;
@@ -38,54 +27,34 @@ static mhas_team everyone(void) {
   return team;
 }
 
-static mhas_code run_on_team(point *p, double *spectrum, mhas_value *results,
-                             mhas_code (*proceed)(void *, mhas_error *), void *context) {
-  mhas_row row = {
-      .results = results, .spectrum = spectrum, .spectrum_capacity = p->experiment->cost(p->values).spectrum};
-  const mhas_task task = {.point = {.values = p->values, .random = p->random},
-                          .store = p->store,
-                          .team = everyone(),
-                          .proceed = proceed,
-                          .context = context};
-  mhas_row_clear(p->experiment, &row);
-  return p->experiment->run(&task, &row, &p->error);
-}
-
 static void a_team_finds_the_eigenvalues_of_one_rank(void **state) {
   (void)state;
-  point p = small();
   enum { ORDER = 25 * 6 };
-  double spectrum[ORDER];
-  mhas_value results[POINT_RESULTS];
+  point p = small();
+  point team = small();
+  team.team = everyone();
   point_runs(&p);
+  point_runs(&team);
   assert_int_equal(p.row.spectrum_capacity, ORDER);
-  assert_int_equal(run_on_team(&p, spectrum, results, always, NULL), MHAS_OK);
-  assert_all_close(spectrum, p.spectrum, ORDER, 1e-12);
+  assert_all_close(team.spectrum, p.spectrum, ORDER, 1e-12);
   const int dense = mhas_result_find(p.experiment, "lambda_min_dense");
   for (int i = 0; i < p.experiment->result_count; i++) {
     if (p.experiment->results[i].type == MHAS_REAL && !isnan(p.results[i].real)) {
-      assert_close(results[i].real, p.results[i].real, i == dense ? 1e-12 : 0.0);
+      assert_close(team.results[i].real, p.results[i].real, i == dense ? 1e-12 : 0.0);
     } else if (p.experiment->results[i].type != MHAS_REAL) {
-      assert_int_equal(results[i].integer, p.results[i].integer);
+      assert_int_equal(team.results[i].integer, p.results[i].integer);
     }
   }
   point_free(&p);
+  point_free(&team);
 }
 
-/* Every member counts alike, as every member gets the same answer in a sweep. */
 static void a_team_that_is_stopped_stops_together(void **state) {
   (void)state;
   point p = small();
-  double spectrum[25 * 6];
-  mhas_value results[POINT_RESULTS];
-  int64_t never = INT64_MAX;
-  assert_int_equal(run_on_team(&p, spectrum, results, stop_late, &never), MHAS_OK);
-  const int64_t asked = calls;
-  assert_true(asked > 20);
-  for (int64_t at = 0; at < asked; at += 1 + asked / 7) {
-    calls = 0;
-    assert_int_equal(run_on_team(&p, spectrum, results, stop_late, &at), MHAS_STOPPED);
-  }
+  p.team = everyone();
+  point_runs(&p);
+  point_ends_where_told(&p, 21, 1 + p.calls / 7);
   point_free(&p);
 }
 

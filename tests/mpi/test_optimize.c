@@ -34,34 +34,11 @@ static point team_point(void) {
   return p;
 }
 
-/* What member 0 says holds for all. */
-static mhas_code shared_proceed(void *context, mhas_error *error) {
-  const mhas_team team = world();
-  mhas_code code = point_proceed(context, error);
-  assert_int_equal(mhas_team_share(&team, &code, (int)sizeof code, NULL), MHAS_OK);
-  return code;
-}
-
 static mhas_code run_on_team(point *p) {
-  const mhas_team team = world();
-  const mhas_cost cost = p->experiment->cost(p->values);
-  point_free(p);
-  assert_int_equal(point_check(p), MHAS_OK);
-  p->curves = calloc((size_t)(cost.records * p->experiment->curve_count), sizeof *p->curves);
-  assert_non_null(p->curves);
-  p->row = (mhas_row){.results = p->results,
-                      .curves = p->curves,
-                      .record_capacity = cost.records,
-                      .keep = point_keep,
-                      .keep_context = p};
-  mhas_row_clear(p->experiment, &p->row);
-  p->calls = 0;
-  const mhas_task task = {.point = {.values = p->values, .random = p->random},
-                          .store = p->store,
-                          .team = team,
-                          .proceed = shared_proceed,
-                          .context = p};
-  return p->experiment->run(&task, &p->row, &p->error);
+  p->team = world();
+  const mhas_code code = point_run(p);
+  p->team = (mhas_team){0};
+  return code;
 }
 
 static void must_run_on_team(point *p) {
@@ -86,18 +63,22 @@ static void assert_same_results(const point *team, const point *alone, double to
   }
 }
 
+static void check_against_one_rank(point team, double tolerance) {
+  point alone = team;
+  must_run_on_team(&team);
+  point_runs(&alone);
+  assert_same_results(&team, &alone, tolerance);
+  point_free(&team);
+  point_free(&alone);
+}
+
 static void a_team_finds_what_one_rank_finds(void **state) {
   (void)state;
   static const char *const inits[] = {"one_step", "gaussian", "planted"};
   for (int i = 0; i < 3; i++) {
     point team = team_point();
     point_choose(&team, "init", inits[i]);
-    point alone = team;
-    must_run_on_team(&team);
-    point_runs(&alone);
-    assert_same_results(&team, &alone, 1e-7);
-    point_free(&team);
-    point_free(&alone);
+    check_against_one_rank(team, 1e-7);
   }
 }
 
@@ -106,12 +87,7 @@ static void keys_apart_are_split_too(void **state) {
   point team = team_point();
   point_set(&team, "key_dim", 3);
   point_choose(&team, "init", "gaussian");
-  point alone = team;
-  must_run_on_team(&team);
-  point_runs(&alone);
-  assert_same_results(&team, &alone, 1e-7);
-  point_free(&team);
-  point_free(&alone);
+  check_against_one_rank(team, 1e-7);
 }
 
 static void rules_that_need_norms_are_followed_together(void **state) {
@@ -122,12 +98,7 @@ static void rules_that_need_norms_are_followed_together(void **state) {
     point_choose(&team, "step_rule", rules[i]);
     point_set(&team, "step_size", 0.2);
     point_choose(&team, "eigenvalues", "never");
-    point alone = team;
-    must_run_on_team(&team);
-    point_runs(&alone);
-    assert_same_results(&team, &alone, 1e-10);
-    point_free(&team);
-    point_free(&alone);
+    check_against_one_rank(team, 1e-10);
   }
 }
 

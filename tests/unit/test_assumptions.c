@@ -173,17 +173,8 @@ static void a_point_stops_when_told(void **state) {
   (void)state;
   point p;
   start(&p, 20, 3, 8);
-  point_runs(&p);
-  const int64_t calls = p.calls;
-  assert_true(calls > 20);
-  p.stop_code = MHAS_STOPPED;
-  for (p.stop_at = 0; p.stop_at < calls; p.stop_at += 17) {
-    assert_int_equal(point_run(&p), MHAS_STOPPED);
-  }
-  p.stop_at = -1;
-  for (p.keep_fails_at = 0; p.keep_fails_at < 3; p.keep_fails_at++) {
-    assert_int_equal(point_run(&p), MHAS_IO);
-  }
+  point_ends_where_told(&p, 21, 17);
+  point_ends_where_the_store_breaks(&p, 3);
   point_free(&p);
 }
 

@@ -627,12 +627,7 @@ static void a_point_that_is_told_to_stop_stops_wherever_it_is(void **state) {
   point_set(&p, "dense_spectrum", 1);
   point_runs(&p);
   const int64_t calls = p.calls;
-  assert_true(calls > 100);
-  p.stop_code = MHAS_STOPPED;
-  for (int64_t at = 0; at < calls; at += 1 + calls / 12) {
-    p.stop_at = at;
-    assert_int_equal(point_run(&p), MHAS_STOPPED);
-  }
+  point_ends_where_told(&p, 101, 1 + calls / 12);
   p.stop_code = MHAS_LIMIT;
   p.stop_at = calls - 1;
   assert_int_equal(point_run(&p), MHAS_LIMIT);
@@ -645,10 +640,7 @@ static void a_store_that_breaks_breaks_the_run(void **state) {
   p.store = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA;
   mhas_array arrays[MHAS_ARRAYS_MOST];
   const int count = p.experiment->arrays(p.values, p.store, arrays);
-  for (int i = 0; i < count; i++) {
-    p.keep_fails_at = i;
-    assert_int_equal(point_run(&p), MHAS_IO);
-  }
+  point_ends_where_the_store_breaks(&p, count);
   point_free(&p);
 }
 

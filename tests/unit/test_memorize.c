@@ -274,17 +274,7 @@ static void a_request_to_stop_is_passed_on_wherever_it_comes(void **state) {
   point_set(&p, "batch", 8);
   point_set(&p, "steps", 6);
   point_set(&p, "eval_every", 2);
-  point_runs(&p);
-  const int64_t calls = p.calls;
-  assert_true(calls >= 6 + 3 * 3); /* every step, every batch of an evaluation */
-  const mhas_code codes[] = {MHAS_STOPPED, MHAS_LIMIT};
-  for (int64_t at = 0; at < calls; at++) {
-    p.stop_at = at;
-    p.stop_code = codes[at % 2];
-    assert_int_equal(point_run(&p), codes[at % 2]);
-    assert_string_equal(p.error.text, "told to stop");
-    assert_int_equal(p.calls, at + 1);
-  }
+  point_ends_where_told(&p, 6 + 3 * 3, 1); /* every step, every batch of an evaluation */
   point_free(&p);
 }
 
@@ -300,12 +290,7 @@ static void a_store_that_breaks_is_passed_on(void **state) {
   (void)state;
   point p = small_own("float32");
   p.store = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA;
-  for (int at = 0; at < 11; at++) {
-    p.keep_fails_at = at;
-    assert_int_equal(point_run(&p), MHAS_IO);
-    assert_string_equal(p.error.text, "the disk is full");
-    assert_int_equal(p.kept_count, at);
-  }
+  point_ends_where_the_store_breaks(&p, 11);
   point_free(&p);
 }
 

@@ -279,17 +279,7 @@ static void runs_repeat_bit_for_bit_and_replicates_differ(void **state) {
 static void a_request_to_stop_is_passed_on(void **state) {
   (void)state;
   point p = probe(2, 3, 4, 4, 600, "own");
-  point_runs(&p);
-  const int64_t calls = p.calls;
-  assert_true(calls >= 3);
-  const mhas_code codes[] = {MHAS_STOPPED, MHAS_LIMIT};
-  for (int64_t at = 0; at < calls; at++) {
-    p.stop_at = at;
-    p.stop_code = codes[at % 2];
-    assert_int_equal(point_run(&p), codes[at % 2]);
-    assert_string_equal(p.error.text, "told to stop");
-    assert_int_equal(p.calls, at + 1);
-  }
+  point_ends_where_told(&p, 3, 1);
   point_free(&p);
 }
 
@@ -297,12 +287,7 @@ static void a_store_that_breaks_is_passed_on(void **state) {
   (void)state;
   point p = probe(2, 3, 4, 5, 6, "own");
   p.store = MHAS_STORE_WEIGHTS | MHAS_STORE_DATA | MHAS_STORE_Z;
-  for (int at = 0; at < 7; at++) {
-    p.keep_fails_at = at;
-    assert_int_equal(point_run(&p), MHAS_IO);
-    assert_string_equal(p.error.text, "the disk is full");
-    assert_int_equal(p.kept_count, at);
-  }
+  point_ends_where_the_store_breaks(&p, 7);
   point_free(&p);
 }
 
