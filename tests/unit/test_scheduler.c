@@ -1,31 +1,11 @@
 /* The scheduler by scripts of events, by random schedules, and by simulated time. */
 #include <float.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "farm/pace.h"
-#include "mhasweep/farm.h"
-
-#include <cmocka.h>
+#include "schedule.h"
 
 /* ---- helpers ---- */
-
-static uint64_t random_state;
-
-static double uniform(void) { /* splitmix64 */
-  uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
-static int64_t below(int64_t bound) { return (int64_t)(uniform() * (double)bound); }
-
-static double normal(void) { return sqrt(-2.0 * log(1.0 - uniform())) * cos(6.283185307179586 * uniform()); }
 
 static void *allocate(int64_t count, size_t size) {
   void *memory = NULL;
@@ -36,15 +16,7 @@ static void *allocate(int64_t count, size_t size) {
 /* Rows 10, 11, 12 ... of these costs. */
 static mhas_scheduler *scheduler_of(const float *flops, int64_t count, int workers,
                                     const mhas_schedule_options *options) {
-  int64_t *rows = allocate(count, sizeof *rows);
-  for (int64_t i = 0; i < count; i++) {
-    rows[i] = 10 + i;
-  }
-  mhas_scheduler *scheduler = NULL;
-  mhas_error error;
-  assert_int_equal(mhas_scheduler_create(rows, flops, NULL, count, workers, options, &scheduler, &error), MHAS_OK);
-  mhas_free(rows);
-  return scheduler;
+  return scheduler_from(10, flops, NULL, count, workers, options);
 }
 
 static mhas_scheduler *scheduler_of_equal(float flops, int64_t count, int workers,
@@ -79,12 +51,6 @@ static void end_all(mhas_scheduler *scheduler, int worker, double now, int64_t c
   mhas_free(outcome);
 }
 
-static mhas_farm_state state_of(const mhas_scheduler *scheduler, double now) {
-  mhas_farm_state state;
-  mhas_scheduler_state(scheduler, now, &state);
-  return state;
-}
-
 /* ---- order and chunks ---- */
 
 static void nothing_to_do_is_over_at_once(void **unused) {
@@ -93,7 +59,7 @@ static void nothing_to_do_is_over_at_once(void **unused) {
   int64_t count = -1;
   assert_null(next_rows(scheduler, 0, 5.0, &count));
   assert_int_equal(count, 0);
-  const mhas_farm_state state = state_of(scheduler, 6.0);
+  const mhas_farm_state state = state_at(scheduler, 6.0);
   assert_int_equal(state.total, 0);
   assert_int_equal(state.busy, 0);
   assert_true(state.eta == 0.0);
@@ -114,7 +80,7 @@ static void costly_rows_go_alone_and_first(void **unused) {
     now += 1e-9 * (double)flops[rows[0] - 10];
     end_all(scheduler, 0, now, count, MHAS_DONE);
   }
-  assert_int_equal(state_of(scheduler, now).done, 6);
+  assert_int_equal(state_at(scheduler, now).done, 6);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -196,7 +162,7 @@ static void costs_that_are_no_numbers_are_still_run(void **unused) {
     }
     end_all(scheduler, 0, now += 1.0, count, MHAS_DONE);
   }
-  assert_int_equal(state_of(scheduler, now).done, 6);
+  assert_int_equal(state_at(scheduler, now).done, 6);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -222,7 +188,7 @@ static void ten_million_rows_are_handed_out_once(void **unused) {
     end_all(scheduler, 0, now, count, MHAS_DONE);
     chunks++;
   }
-  assert_int_equal(state_of(scheduler, now).done, ROWS);
+  assert_int_equal(state_at(scheduler, now).done, ROWS);
   assert_true(chunks < ROWS / 100);
   mhas_scheduler_destroy(scheduler);
   mhas_free(flops);
@@ -241,7 +207,7 @@ static void a_wrong_answer_is_refused_and_changes_nothing(void **unused) {
   uint8_t outcome[1000];
   memset(outcome, MHAS_DONE, sizeof outcome);
   mhas_error error;
-  const mhas_farm_state before = state_of(scheduler, 1.0);
+  const mhas_farm_state before = state_at(scheduler, 1.0);
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count + 1, &error), MHAS_INTERNAL);
   assert_non_null(strstr(error.text, "worker 1"));
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count - 1, &error), MHAS_INTERNAL);
@@ -254,7 +220,7 @@ static void a_wrong_answer_is_refused_and_changes_nothing(void **unused) {
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count, &error), MHAS_INTERNAL);
   outcome[count - 1] = 77;
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, count, &error), MHAS_INTERNAL);
-  const mhas_farm_state after = state_of(scheduler, 1.0);
+  const mhas_farm_state after = state_at(scheduler, 1.0);
   assert_int_equal(before.running, after.running);
   assert_int_equal(before.busy, after.busy);
   assert_int_equal(after.done + after.failed + after.given_up, 0);
@@ -275,7 +241,7 @@ static void only_idle_workers_get_rows_the_lowest_first(void **unused) {
   end_all(scheduler, 1, 1.0, 1, MHAS_DONE);
   end_all(scheduler, 0, 1.0, 1, MHAS_DONE);
   assert_non_null(next_rows(scheduler, 0, 1.0, &count));
-  assert_int_equal(state_of(scheduler, 1.0).running, 1);
+  assert_int_equal(state_at(scheduler, 1.0).running, 1);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -300,12 +266,12 @@ static void after_a_stop_nothing_goes_out_and_what_runs_is_counted(void **unused
   assert_non_null(next_rows(scheduler, 0, 1.0, &count));
   assert_non_null(next_rows(scheduler, 1, 1.0, &count));
   mhas_scheduler_stop(scheduler);
-  assert_true(state_of(scheduler, 1.0).stopping);
-  assert_true(fabs(state_of(scheduler, 1.25).eta - 0.75) < 0.01); /* the queue is no longer to be done */
+  assert_true(state_at(scheduler, 1.0).stopping);
+  assert_true(fabs(state_at(scheduler, 1.25).eta - 0.75) < 0.01); /* the queue is no longer to be done */
   end_all(scheduler, 0, 2.0, 1, MHAS_PENDING);
   assert_null(next_rows(scheduler, 0, 2.0, &count));
   end_all(scheduler, 1, 2.0, 1, MHAS_DONE);
-  const mhas_farm_state state = state_of(scheduler, 2.0);
+  const mhas_farm_state state = state_at(scheduler, 2.0);
   assert_int_equal(state.done, 2);
   assert_int_equal(state.given_up, 1);
   assert_int_equal(state.running, 0);
@@ -319,12 +285,12 @@ static void failures_beyond_the_limit_end_the_handing_out(void **unused) {
   mhas_scheduler *scheduler = scheduler_of_equal(1e10f, 10, 1, &options);
   int64_t count = 0;
   for (int i = 0; i < 3; i++) {
-    assert_false(state_of(scheduler, i).too_many_failures);
+    assert_false(state_at(scheduler, i).too_many_failures);
     assert_non_null(next_rows(scheduler, 0, i, &count));
     end_all(scheduler, 0, i + 0.5, count, MHAS_FAILED);
   }
   assert_null(next_rows(scheduler, 0, 4.0, &count));
-  const mhas_farm_state state = state_of(scheduler, 4.0);
+  const mhas_farm_state state = state_at(scheduler, 4.0);
   assert_true(state.too_many_failures);
   assert_false(state.stopping);
   assert_int_equal(state.failed, 3);
@@ -337,11 +303,11 @@ static void eta_is_unknown_until_something_has_ended(void **unused) {
   (void)unused;
   mhas_scheduler *scheduler = scheduler_of_equal(1e9f, 101, 2, NULL);
   int64_t count = 0;
-  assert_true(isnan(state_of(scheduler, 0.0).eta));
+  assert_true(isnan(state_at(scheduler, 0.0).eta));
   assert_non_null(next_rows(scheduler, 0, 100.0, &count));
-  assert_true(isnan(state_of(scheduler, 105.0).eta));
+  assert_true(isnan(state_at(scheduler, 105.0).eta));
   end_all(scheduler, 0, 110.0, count, MHAS_DONE); /* 10 s a row */
-  const mhas_farm_state state = state_of(scheduler, 110.0);
+  const mhas_farm_state state = state_at(scheduler, 110.0);
   assert_true(fabs(state.eta - 500.0) < 5.0);
   assert_true(fabs(state.elapsed - 10.0) < 1e-9);
   mhas_scheduler_destroy(scheduler);
@@ -356,9 +322,9 @@ static void eta_is_not_less_than_the_longest_row(void **unused) {
     assert_non_null(next_rows(scheduler, worker, 0.0, &count));
   }
   end_all(scheduler, 2, 1.0, count, MHAS_DONE);
-  assert_true(fabs(state_of(scheduler, 1.0).eta - 99.0) < 1.0);
+  assert_true(fabs(state_at(scheduler, 1.0).eta - 99.0) < 1.0);
   /* A row over its time is still expected to take a while. */
-  const double late = state_of(scheduler, 200.0).eta;
+  const double late = state_at(scheduler, 200.0).eta;
   assert_true(late > 10.0 && late < 50.0);
   mhas_scheduler_destroy(scheduler);
 }
@@ -374,12 +340,12 @@ static void the_rate_is_that_of_the_last_while(void **unused) {
     assert_int_equal(count, 1);
     end_all(scheduler, 0, now += 0.1, count, MHAS_DONE);
   }
-  assert_true(fabs(state_of(scheduler, now).rows_per_second - 10.0) < 0.5);
+  assert_true(fabs(state_at(scheduler, now).rows_per_second - 10.0) < 0.5);
   for (int i = 0; i < 25; i++) {
     assert_non_null(next_rows(scheduler, 0, now, &count));
     end_all(scheduler, 0, now += 1.0, count, MHAS_DONE);
   }
-  assert_true(fabs(state_of(scheduler, now).rows_per_second - 1.0) < 0.1);
+  assert_true(fabs(state_at(scheduler, now).rows_per_second - 1.0) < 0.1);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -433,7 +399,7 @@ static void give_back(fuzz *f, mhas_scheduler *scheduler, int worker, double now
 }
 
 static void check_state(const fuzz *f, const mhas_scheduler *scheduler, double now) {
-  const mhas_farm_state state = state_of(scheduler, now);
+  const mhas_farm_state state = state_at(scheduler, now);
   int64_t handed = 0;
   int64_t ended = 0;
   int busy = 0;
@@ -453,7 +419,7 @@ static void check_state(const fuzz *f, const mhas_scheduler *scheduler, double n
 
 static void play_random_schedule(uint64_t seed) {
   random_state = seed;
-  fuzz f = {.rows = below(400), .workers = 1 + (int)below(16)};
+  fuzz f = {.rows = below(400), .workers = 1 + below(16)};
   f.flops = allocate(f.rows, sizeof *f.flops);
   f.handed = allocate(f.rows, 1);
   f.ended = allocate(f.rows, 1);
@@ -470,7 +436,7 @@ static void play_random_schedule(uint64_t seed) {
   double now = 1000.0;
   float lowest = INFINITY;
   for (int64_t event = 0; event < 3000; event++) {
-    const int worker = (int)below(f.workers);
+    const int worker = below(f.workers);
     now += uniform() * 0.2;
     if (f.held_count[worker] > 0) {
       give_back(&f, scheduler, worker, now);
@@ -487,7 +453,7 @@ static void play_random_schedule(uint64_t seed) {
       give_back(&f, scheduler, worker, now);
     }
   }
-  const mhas_farm_state state = state_of(scheduler, now);
+  const mhas_farm_state state = state_at(scheduler, now);
   assert_int_equal(state.running, 0);
   for (int64_t i = 0; i < f.rows; i++) {
     assert_int_equal(f.handed[i], f.ended[i]);
@@ -555,14 +521,14 @@ static simulation simulate(int64_t rows, int workers, double mean_seconds, doubl
     now = until[first];
     end_all(scheduler, first, now, held[first], MHAS_DONE);
     held[first] = 0;
-    const mhas_farm_state state = state_of(scheduler, now);
+    const mhas_farm_state state = state_at(scheduler, now);
     if (result.at_half == 0.0 && 2 * state.done >= rows) {
       result.at_half = now;
       result.eta_half = state.eta;
     }
   }
   result.makespan = now;
-  assert_int_equal(state_of(scheduler, now).done, rows);
+  assert_int_equal(state_at(scheduler, now).done, rows);
   mhas_scheduler_destroy(scheduler);
   mhas_free(flops);
   mhas_free(seconds);

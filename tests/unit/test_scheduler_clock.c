@@ -1,23 +1,11 @@
 /* What the scheduler still hands out when its time runs short. Rows cost 1e9 a second, by the guess and by the script.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include "mhasweep/farm.h"
-
-#include <cmocka.h>
+#include "schedule.h"
 
 static mhas_scheduler *scheduler_of(const float *flops, const int32_t *ranks, int64_t count, int workers, double ends) {
-  static const int64_t rows[] = {0, 1, 2, 3, 4, 5, 6, 7};
   const mhas_schedule_options options = {.max_failures = 100, .ends = ends};
-  mhas_scheduler *scheduler = NULL;
-  mhas_error error;
-  assert_true(count <= 8);
-  assert_int_equal(mhas_scheduler_create(rows, flops, ranks, count, workers, &options, &scheduler, &error), MHAS_OK);
-  return scheduler;
+  return scheduler_from(0, flops, ranks, count, workers, &options);
 }
 
 /* The row of the next order, -1 if there is none. */
@@ -30,15 +18,8 @@ static int64_t next_row(mhas_scheduler *scheduler, double now) {
   return order.rows[0];
 }
 
-static void end_one(mhas_scheduler *scheduler, int worker, double now) {
-  const uint8_t outcome = MHAS_DONE;
-  mhas_error error;
-  assert_int_equal(mhas_scheduler_ended(scheduler, worker, now, &outcome, 1, &error), MHAS_OK);
-}
-
 static bool is_out_of_time(const mhas_scheduler *scheduler, double now) {
-  mhas_farm_state state;
-  mhas_scheduler_state(scheduler, now, &state);
+  const mhas_farm_state state = state_at(scheduler, now);
   assert_false(state.stopping);
   return state.out_of_time;
 }
@@ -49,7 +30,7 @@ static void no_row_starts_that_would_not_end_in_time(void **unused) {
   mhas_scheduler *scheduler = scheduler_of(flops, NULL, 5, 1, 134.9);
   for (int i = 0; i < 3; i++) {
     assert_int_equal(next_row(scheduler, 100.0 + 10.0 * i), i);
-    end_one(scheduler, 0, 110.0 + 10.0 * i);
+    end_one(scheduler, 0, 110.0 + 10.0 * i, MHAS_DONE);
     assert_false(is_out_of_time(scheduler, 110.0 + 10.0 * i) && i < 2);
   }
   assert_int_equal(next_row(scheduler, 130.0), -1);
@@ -62,12 +43,12 @@ static void shorter_rows_fill_the_rest_of_the_time(void **unused) {
   const float flops[] = {20e9f, 20e9f, 2e9f, 2e9f};
   mhas_scheduler *scheduler = scheduler_of(flops, NULL, 4, 1, 25.0);
   assert_int_equal(next_row(scheduler, 0.0), 0);
-  end_one(scheduler, 0, 20.0);
+  end_one(scheduler, 0, 20.0, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 20.0), 2);
   assert_false(is_out_of_time(scheduler, 21.0));
-  end_one(scheduler, 0, 22.0);
+  end_one(scheduler, 0, 22.0, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 22.0), 3);
-  end_one(scheduler, 0, 24.0);
+  end_one(scheduler, 0, 24.0, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 24.0), -1);
   assert_true(is_out_of_time(scheduler, 24.0));
   mhas_scheduler_destroy(scheduler);
@@ -97,11 +78,11 @@ static void a_team_that_comes_too_late_leaves_its_ranks_to_others(void **unused)
   const int32_t ranks[] = {2, 2, 2, 1};
   mhas_scheduler *scheduler = scheduler_of(flops, ranks, 4, 2, 29.0);
   assert_int_equal(next_row(scheduler, 0.0), 0);
-  end_one(scheduler, 0, 20.0);
+  end_one(scheduler, 0, 20.0, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 20.0), 2); /* a smaller one fits */
-  end_one(scheduler, 0, 22.0);
+  end_one(scheduler, 0, 22.0, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 22.0), 3); /* for the other there is no time, so nobody waits for it */
-  end_one(scheduler, 0, 23.0);
+  end_one(scheduler, 0, 23.0, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 23.0), -1);
   assert_true(is_out_of_time(scheduler, 23.0));
   mhas_scheduler_destroy(scheduler);
@@ -112,7 +93,7 @@ static void without_an_end_time_never_runs_out(void **unused) {
   const float flops[] = {1e10f, 1e10f};
   mhas_scheduler *scheduler = scheduler_of(flops, NULL, 2, 1, 0.0);
   assert_int_equal(next_row(scheduler, 0.0), 0);
-  end_one(scheduler, 0, 1e6);
+  end_one(scheduler, 0, 1e6, MHAS_DONE);
   assert_int_equal(next_row(scheduler, 1e9), 1);
   assert_false(is_out_of_time(scheduler, 1e9));
   mhas_scheduler_destroy(scheduler);

@@ -1,29 +1,11 @@
 /* Workers that die, hang and come back: who gets their rows, and what counts once. By scripts and by random events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "mhasweep/farm.h"
-
-#include <cmocka.h>
+#include "schedule.h"
 
 enum { ROWS_MOST = 4000, WORKERS_MOST = 16 };
 
 static const mhas_schedule_options PATIENT = {.max_failures = 1000000, .silence = 60.0};
-
-static mhas_scheduler *scheduler_with(const float *flops, const int32_t *ranks, int64_t count, int workers,
-                                      const mhas_schedule_options *options) {
-  static int64_t rows[ROWS_MOST];
-  for (int64_t i = 0; i < count; i++) {
-    rows[i] = i;
-  }
-  mhas_scheduler *scheduler = NULL;
-  mhas_error error;
-  assert_int_equal(mhas_scheduler_create(rows, flops, ranks, count, workers, options, &scheduler, &error), MHAS_OK);
-  return scheduler;
-}
 
 /* Rows of 1e9 flops: one an order. */
 static mhas_scheduler *long_rows(int64_t count, int workers, const mhas_schedule_options *options) {
@@ -31,7 +13,7 @@ static mhas_scheduler *long_rows(int64_t count, int workers, const mhas_schedule
   for (int64_t i = 0; i < count; i++) {
     flops[i] = 1e9f;
   }
-  return scheduler_with(flops, NULL, count, workers, options);
+  return scheduler_from(0, flops, NULL, count, workers, options);
 }
 
 static void expect_order(mhas_scheduler *scheduler, double now, int worker, int64_t row) {
@@ -40,17 +22,6 @@ static void expect_order(mhas_scheduler *scheduler, double now, int worker, int6
   assert_int_equal(order.workers[0], worker);
   assert_int_equal(order.count, 1);
   assert_int_equal(order.rows[0], row);
-}
-
-static void expect_none(mhas_scheduler *scheduler, double now) {
-  mhas_order order;
-  assert_false(mhas_scheduler_next(scheduler, now, &order));
-}
-
-static void answer(mhas_scheduler *scheduler, int worker, double now, mhas_status status) {
-  const uint8_t outcome = (uint8_t)status;
-  mhas_error error;
-  assert_int_equal(mhas_scheduler_ended(scheduler, worker, now, &outcome, 1, &error), MHAS_OK);
 }
 
 static void expect_loss(mhas_scheduler *scheduler, double now, int worker, mhas_loss_reason reason, int64_t rows) {
@@ -67,11 +38,7 @@ static void expect_no_loss(mhas_scheduler *scheduler, double now) {
   assert_false(mhas_scheduler_lost(scheduler, now, &loss));
 }
 
-static mhas_farm_state state_of(const mhas_scheduler *scheduler) {
-  mhas_farm_state state;
-  mhas_scheduler_state(scheduler, 0.0, &state);
-  return state;
-}
+static mhas_farm_state state_of(const mhas_scheduler *scheduler) { return state_at(scheduler, 0.0); }
 
 /* Asks as a master does, often; everybody but `mute` (-1: nobody) is heard of. */
 static void pass(mhas_scheduler *scheduler, double from, double to, int workers, int mute) {
@@ -98,11 +65,11 @@ static void the_row_of_a_dead_worker_goes_to_another(void **unused) {
   expect_loss(scheduler, 2.0, 1, MHAS_LOSS_DIED, 1);
   expect_no_loss(scheduler, 2.0);
   expect_none(scheduler, 2.0);
-  answer(scheduler, 0, 3.0, MHAS_DONE);
+  end_one(scheduler, 0, 3.0, MHAS_DONE);
   expect_order(scheduler, 3.0, 0, 1);
-  answer(scheduler, 0, 4.0, MHAS_DONE);
+  end_one(scheduler, 0, 4.0, MHAS_DONE);
   expect_order(scheduler, 4.0, 0, 2);
-  answer(scheduler, 0, 5.0, MHAS_DONE);
+  end_one(scheduler, 0, 5.0, MHAS_DONE);
   expect_none(scheduler, 5.0);
   const mhas_farm_state state = state_of(scheduler);
   assert_int_equal(state.done, 3);
@@ -162,14 +129,14 @@ static mhas_scheduler *with_a_silent_worker(void) {
   expect_order(scheduler, 1.0, 1, 1);
   pass(scheduler, 1.0, 61.0, 2, 1);
   expect_loss(scheduler, 62.0, 1, MHAS_LOSS_SILENT, 1);
-  answer(scheduler, 0, 63.0, MHAS_DONE);
+  end_one(scheduler, 0, 63.0, MHAS_DONE);
   return scheduler;
 }
 
 static void a_late_result_counts_if_it_is_the_first(void **unused) {
   (void)unused;
   mhas_scheduler *scheduler = with_a_silent_worker();
-  answer(scheduler, 1, 64.0, MHAS_DONE); /* before anybody else has begun */
+  end_one(scheduler, 1, 64.0, MHAS_DONE); /* before anybody else has begun */
   assert_int_equal(state_of(scheduler).done, 2);
   expect_none(scheduler, 64.0);
   assert_true(mhas_scheduler_has(scheduler, 1));
@@ -177,9 +144,9 @@ static void a_late_result_counts_if_it_is_the_first(void **unused) {
 
   scheduler = with_a_silent_worker();
   expect_order(scheduler, 63.0, 0, 1);
-  answer(scheduler, 1, 64.0, MHAS_DONE); /* while another runs it */
+  end_one(scheduler, 1, 64.0, MHAS_DONE); /* while another runs it */
   assert_int_equal(state_of(scheduler).done, 2);
-  answer(scheduler, 0, 65.0, MHAS_DONE);
+  end_one(scheduler, 0, 65.0, MHAS_DONE);
   const mhas_farm_state state = state_of(scheduler);
   assert_int_equal(state.done, 2);
   assert_int_equal(state.running, 0);
@@ -191,8 +158,8 @@ static void a_late_result_that_is_the_second_changes_nothing(void **unused) {
   (void)unused;
   mhas_scheduler *scheduler = with_a_silent_worker();
   expect_order(scheduler, 63.0, 0, 1);
-  answer(scheduler, 0, 64.0, MHAS_DONE);
-  answer(scheduler, 1, 65.0, MHAS_FAILED);
+  end_one(scheduler, 0, 64.0, MHAS_DONE);
+  end_one(scheduler, 1, 65.0, MHAS_FAILED);
   const mhas_farm_state state = state_of(scheduler);
   assert_int_equal(state.done, 2);
   assert_int_equal(state.failed, 0);
@@ -209,9 +176,9 @@ static void who_wakes_up_gets_rows_again_once_it_has_answered(void **unused) {
   expect_loss(scheduler, 62.0, 1, MHAS_LOSS_SILENT, 1);
   mhas_scheduler_heard(scheduler, 1, 5, 63.0); /* awake, but still at its old row */
   expect_none(scheduler, 63.0);
-  answer(scheduler, 1, 64.0, MHAS_RUNNING); /* it has noticed, and leaves the row to others */
+  end_one(scheduler, 1, 64.0, MHAS_RUNNING); /* it has noticed, and leaves the row to others */
   expect_order(scheduler, 64.0, 1, 1);
-  answer(scheduler, 1, 65.0, MHAS_DONE);
+  end_one(scheduler, 1, 65.0, MHAS_DONE);
   assert_int_equal(state_of(scheduler).done, 1);
   mhas_scheduler_destroy(scheduler);
 }
@@ -250,7 +217,7 @@ static void a_row_that_does_not_move_for_too_long_is_taken_away(void **unused) {
 static void rows_of_a_lost_chunk_go_out_one_by_one(void **unused) {
   (void)unused;
   static float flops[100];
-  mhas_scheduler *scheduler = scheduler_with(flops, NULL, 100, 2, &PATIENT);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, NULL, 100, 2, &PATIENT);
   mhas_order order;
   assert_true(mhas_scheduler_next(scheduler, 1.0, &order));
   const int64_t count = order.count;
@@ -263,7 +230,7 @@ static void rows_of_a_lost_chunk_go_out_one_by_one(void **unused) {
     assert_int_equal(order.count, 1);
     assert_false(seen[order.rows[0]]);
     seen[order.rows[0]] = true;
-    answer(scheduler, 1, 2.0, MHAS_DONE);
+    end_one(scheduler, 1, 2.0, MHAS_DONE);
   }
   assert_true(mhas_scheduler_next(scheduler, 2.0, &order));
   assert_false(seen[order.rows[0]]);
@@ -274,7 +241,7 @@ static void rows_of_a_lost_chunk_go_out_one_by_one(void **unused) {
 static void what_a_dead_worker_had_finished_is_not_run_again(void **unused) {
   (void)unused;
   static float flops[64];
-  mhas_scheduler *scheduler = scheduler_with(flops, NULL, 64, 2, &PATIENT);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, NULL, 64, 2, &PATIENT);
   mhas_order order;
   mhas_error error;
   assert_true(mhas_scheduler_next(scheduler, 1.0, &order));
@@ -290,7 +257,7 @@ static void what_a_dead_worker_had_finished_is_not_run_again(void **unused) {
   for (int64_t i = 2; i < loss.count; i++) {
     assert_true(mhas_scheduler_next(scheduler, 2.0, &order));
     assert_true(order.rows[0] != first && order.rows[0] != loss.rows[1]);
-    answer(scheduler, 1, 2.0, MHAS_DONE);
+    end_one(scheduler, 1, 2.0, MHAS_DONE);
   }
   assert_int_equal(mhas_scheduler_ended(scheduler, 0, 3.0, outcome, loss.count, &error), MHAS_OK); /* its own answer */
   assert_int_equal(state_of(scheduler).done, loss.count - 1);
@@ -363,7 +330,7 @@ static void the_mates_of_a_dead_worker_are_lost_with_it(void **unused) {
   (void)unused;
   const float flops[] = {1e9f, 1e9f};
   const int32_t ranks[] = {2, 2};
-  mhas_scheduler *scheduler = scheduler_with(flops, ranks, 2, 4, &PATIENT);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 2, 4, &PATIENT);
   expect_order(scheduler, 1.0, 0, 0);
   expect_order(scheduler, 1.0, 2, 1);
   mhas_scheduler_died(scheduler, 1); /* not the first of its team */
@@ -371,9 +338,9 @@ static void the_mates_of_a_dead_worker_are_lost_with_it(void **unused) {
   expect_loss(scheduler, 2.0, 0, MHAS_LOSS_TEAM, 1);
   expect_no_loss(scheduler, 2.0);
   expect_none(scheduler, 2.0);
-  answer(scheduler, 2, 3.0, MHAS_DONE);
+  end_one(scheduler, 2, 3.0, MHAS_DONE);
   expect_order(scheduler, 3.0, 2, 0);
-  answer(scheduler, 2, 4.0, MHAS_DONE);
+  end_one(scheduler, 2, 4.0, MHAS_DONE);
   const mhas_farm_state state = state_of(scheduler);
   assert_int_equal(state.done, 2);
   assert_int_equal(state.lost, 2);
@@ -388,17 +355,17 @@ static void a_team_that_cannot_be_formed_any_more_is_stranded(void **unused) {
   for (int fixed = 0; fixed < 2; fixed++) {
     mhas_schedule_options options = PATIENT;
     options.static_teams = fixed == 1;
-    mhas_scheduler *scheduler = scheduler_with(flops, ranks, 3, 3, &options);
+    mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 3, 3, &options);
     expect_order(scheduler, 1.0, 0, 0);
-    answer(scheduler, 0, 1.5, MHAS_RUNNING); /* left, to be run again */
+    end_one(scheduler, 0, 1.5, MHAS_RUNNING); /* left, to be run again */
     mhas_scheduler_died(scheduler, 0);
     expect_loss(scheduler, 2.0, 0, MHAS_LOSS_DIED, 0);
     if (fixed == 0) {
       expect_order(scheduler, 2.0, 1, 1);
-      answer(scheduler, 1, 3.0, MHAS_DONE);
+      end_one(scheduler, 1, 3.0, MHAS_DONE);
     }
     expect_order(scheduler, 3.0, 1, 2);
-    answer(scheduler, 1, 4.0, MHAS_DONE);
+    end_one(scheduler, 1, 4.0, MHAS_DONE);
     expect_none(scheduler, 5.0);
     const mhas_farm_state state = state_of(scheduler);
     assert_int_equal(state.stranded, 1 + fixed); /* static teams of two are workers 0 and 1 only */
@@ -408,15 +375,6 @@ static void a_team_that_cannot_be_formed_any_more_is_stranded(void **unused) {
 }
 
 /* ---- any schedule ---- */
-
-static uint64_t random_state;
-
-static int below(int bound) { /* splitmix64 */
-  uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (int)((z ^ (z >> 31)) % (uint64_t)bound);
-}
 
 /* What a worker does, as far as itself knows. */
 typedef struct pretender {
@@ -446,7 +404,7 @@ static void take_orders(mhas_scheduler *scheduler, double now) {
 }
 
 /* One answers, if all of its team are well. */
-static void some_answer(mhas_scheduler *scheduler, int worker, double now) {
+static void some_end_one(mhas_scheduler *scheduler, int worker, double now) {
   pretender *self = &pretenders[worker];
   if (self->count == 0) {
     return;
@@ -526,7 +484,7 @@ static void whoever_dies_or_sleeps_every_row_ends_once(void **unused) {
     }
     mhas_schedule_options options = {.max_failures = 1000000, .silence = 10.0, .losses_most = 2 + below(4)};
     options.static_teams = below(4) == 0;
-    mhas_scheduler *scheduler = scheduler_with(flops, ranks, count, workers, &options);
+    mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, count, workers, &options);
     memset(pretenders, 0, sizeof pretenders);
     memset(ended, 0, sizeof ended);
     int alive = workers;
@@ -547,7 +505,7 @@ static void whoever_dies_or_sleeps_every_row_ends_once(void **unused) {
       take_orders(scheduler, now);
       for (int worker = 0; worker < workers; worker++) {
         if (below(3) == 0) {
-          some_answer(scheduler, worker, now);
+          some_end_one(scheduler, worker, now);
         }
       }
       const mhas_farm_state state = state_of(scheduler);

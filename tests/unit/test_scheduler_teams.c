@@ -1,43 +1,11 @@
 /* Rows for teams: who gets them and when, what is done meanwhile, by scripts of events and by random mixes. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include "mhasweep/farm.h"
-
-#include <cmocka.h>
+#include "schedule.h"
 
 /* ---- helpers ---- */
 
-static uint64_t random_state;
-
-static double uniform(void) { /* splitmix64 */
-  uint64_t z = (random_state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
-
-static int below(int bound) { return (int)(uniform() * bound); }
-
-static double normal(void) { return sqrt(-2.0 * log(1.0 - uniform())) * cos(6.283185307179586 * uniform()); }
-
 enum { ROWS_MOST = 600, WORKERS_MOST = 24 };
-
-static mhas_scheduler *scheduler_of(const float *flops, const int32_t *ranks, int count, int workers,
-                                    const mhas_schedule_options *options) {
-  static int64_t rows[ROWS_MOST];
-  for (int i = 0; i < count; i++) {
-    rows[i] = i;
-  }
-  mhas_scheduler *scheduler = NULL;
-  mhas_error error;
-  assert_int_equal(mhas_scheduler_create(rows, flops, ranks, count, workers, options, &scheduler, &error), MHAS_OK);
-  return scheduler;
-}
 
 /* The next order must be for this one row and these workers: first .. first + ranks - 1. */
 static void expect_order(mhas_scheduler *scheduler, double now, int64_t row, int first, int ranks) {
@@ -51,23 +19,6 @@ static void expect_order(mhas_scheduler *scheduler, double now, int64_t row, int
   }
 }
 
-static void expect_none(mhas_scheduler *scheduler, double now) {
-  mhas_order order;
-  assert_false(mhas_scheduler_next(scheduler, now, &order));
-}
-
-static void end_one(mhas_scheduler *scheduler, int worker, double now, mhas_status status) {
-  const uint8_t outcome = (uint8_t)status;
-  mhas_error error;
-  assert_int_equal(mhas_scheduler_ended(scheduler, worker, now, &outcome, 1, &error), MHAS_OK);
-}
-
-static mhas_farm_state state_of(const mhas_scheduler *scheduler, double now) {
-  mhas_farm_state state;
-  mhas_scheduler_state(scheduler, now, &state);
-  return state;
-}
-
 /* Nothing but one row at a time, so that tests can tell who gets what. */
 static const mhas_schedule_options single = {.chunk_most = 1, .max_failures = INT64_MAX};
 static const mhas_schedule_options single_static = {.chunk_most = 1, .max_failures = INT64_MAX, .static_teams = true};
@@ -78,11 +29,11 @@ static void the_widest_go_first_and_then_the_costliest(void **unused) {
   (void)unused;
   const float flops[] = {1e10f, 9e9f, 1e9f, 2e9f, 3e9f};
   const int32_t ranks[] = {1, 2, 3, 2, 3};
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, 5, 4, &single);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 5, 4, &single);
   expect_order(scheduler, 0.0, 4, 0, 3);
   expect_order(scheduler, 0.0, 0, 3, 1); /* the worker that the next team will not need */
   expect_none(scheduler, 0.0);
-  assert_int_equal(state_of(scheduler, 0.0).busy, 4);
+  assert_int_equal(state_at(scheduler, 0.0).busy, 4);
   end_one(scheduler, 0, 1.0, MHAS_DONE);
   expect_order(scheduler, 1.0, 2, 0, 3);
   end_one(scheduler, 0, 2.0, MHAS_DONE);
@@ -92,7 +43,7 @@ static void the_widest_go_first_and_then_the_costliest(void **unused) {
   end_one(scheduler, 2, 4.0, MHAS_DONE);
   end_one(scheduler, 0, 5.0, MHAS_DONE);
   expect_none(scheduler, 5.0);
-  assert_int_equal(state_of(scheduler, 5.0).done, 5);
+  assert_int_equal(state_at(scheduler, 5.0).done, 5);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -100,7 +51,7 @@ static void many_teams_run_side_by_side(void **unused) {
   (void)unused;
   const float flops[] = {1e9f, 1e9f, 1e9f, 1e9f, 1e9f};
   const int32_t ranks[] = {2, 2, 2, 2, 2};
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, 5, 8, NULL);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 5, 8, NULL);
   for (int team = 0; team < 4; team++) {
     expect_order(scheduler, 0.0, team, 2 * team, 2);
   }
@@ -115,7 +66,7 @@ static void members_need_not_be_neighbours_unless_teams_are_static(void **unused
   const float flops[] = {1e9f, 1e9f, 9e8f, 8e8f, 7e8f, 6e8f};
   const int32_t ranks[] = {3, 2, 1, 1, 1, 1};
   for (int fixed = 0; fixed < 2; fixed++) {
-    mhas_scheduler *scheduler = scheduler_of(flops, ranks, 6, 4, fixed ? &single_static : &single);
+    mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 6, 4, fixed ? &single_static : &single);
     expect_order(scheduler, 0.0, 0, 0, 3);
     expect_order(scheduler, 0.0, 2, 3, 1);
     end_one(scheduler, 0, 1.0, MHAS_DONE);
@@ -126,7 +77,7 @@ static void members_need_not_be_neighbours_unless_teams_are_static(void **unused
   /* Workers 1 and 2 are idle: one team of two, but not one of those that were split off. */
   const int32_t more[] = {2, 2, 2};
   for (int fixed = 0; fixed < 2; fixed++) {
-    mhas_scheduler *scheduler = scheduler_of(flops, more, 3, 5, fixed ? &single_static : &single);
+    mhas_scheduler *scheduler = scheduler_from(0, flops, more, 3, 5, fixed ? &single_static : &single);
     expect_order(scheduler, 0.0, 0, 0, 2);
     expect_order(scheduler, 0.0, 1, 2, 2);
     expect_none(scheduler, 0.0); /* worker 4 alone is no team */
@@ -150,7 +101,7 @@ static mhas_scheduler *waiting_team(double *now) {
     flops[i] = i < BEFORE ? first[i] : 1e9f;
     ranks[i] = i < BEFORE ? wanted[i] : 1;
   }
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, ROWS, 4, &single);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, ROWS, 4, &single);
   expect_order(scheduler, 0.0, 0, 0, 3);
   expect_order(scheduler, 0.0, 1, 3, 1);
   end_one(scheduler, 0, 2.0, MHAS_DONE);
@@ -200,7 +151,7 @@ static void a_long_row_may_start_where_the_team_needs_it_not(void **unused) {
   (void)unused;
   const float flops[] = {3e9f, 3e9f, 1e12f};
   const int32_t ranks[] = {3, 3, 1};
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, 3, 4, &single);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 3, 4, &single);
   expect_order(scheduler, 0.0, 0, 0, 3);
   expect_order(scheduler, 0.0, 2, 3, 1); /* long beyond the end of the first team, but nobody waits for it */
   end_one(scheduler, 0, 1.0, MHAS_DONE);
@@ -214,13 +165,13 @@ static void rows_wider_than_the_world_stay_and_all_others_run(void **unused) {
   (void)unused;
   const float flops[] = {1e9f, 1e9f, 1e9f, 1e9f};
   const int32_t ranks[] = {4, 1, 9, 2};
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, 4, 3, &single);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 4, 3, &single);
   mhas_order order;
   double now = 0.0;
   while (mhas_scheduler_next(scheduler, now, &order)) {
     end_one(scheduler, order.workers[0], now += 1.0, MHAS_DONE);
   }
-  const mhas_farm_state state = state_of(scheduler, now);
+  const mhas_farm_state state = state_at(scheduler, now);
   assert_int_equal(state.done, 2);
   assert_int_equal(state.stranded, 2);
   assert_int_equal(state.widest, 9);
@@ -238,7 +189,7 @@ static void a_stop_leaves_waiting_teams_alone(void **unused) {
   end_one(scheduler, 0, 3.0, MHAS_PENDING);
   end_one(scheduler, 3, 3.0, MHAS_FAILED);
   expect_none(scheduler, 3.0);
-  const mhas_farm_state state = state_of(scheduler, 3.0);
+  const mhas_farm_state state = state_at(scheduler, 3.0);
   assert_int_equal(state.busy, 0);
   assert_int_equal(state.given_up, 1);
   assert_int_equal(state.done, 1);
@@ -250,15 +201,15 @@ static void only_the_first_member_can_answer(void **unused) {
   (void)unused;
   const float flops[] = {1e9f};
   const int32_t ranks[] = {3};
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, 1, 3, NULL);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, 1, 3, NULL);
   expect_order(scheduler, 0.0, 0, 0, 3);
   const uint8_t outcome[2] = {MHAS_DONE, MHAS_DONE};
   mhas_error error;
   assert_int_equal(mhas_scheduler_ended(scheduler, 1, 1.0, outcome, 1, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_scheduler_ended(scheduler, 0, 1.0, outcome, 2, &error), MHAS_INTERNAL);
-  assert_int_equal(state_of(scheduler, 1.0).busy, 3);
+  assert_int_equal(state_at(scheduler, 1.0).busy, 3);
   end_one(scheduler, 0, 1.0, MHAS_DONE);
-  assert_int_equal(state_of(scheduler, 1.0).busy, 0);
+  assert_int_equal(state_at(scheduler, 1.0).busy, 0);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -271,12 +222,12 @@ static void eta_counts_every_member_of_a_team(void **unused) {
     flops[i] = 2e9f;
     ranks[i] = 2;
   }
-  mhas_scheduler *scheduler = scheduler_of(flops, ranks, ROWS, 4, NULL);
+  mhas_scheduler *scheduler = scheduler_from(0, flops, ranks, ROWS, 4, NULL);
   mhas_order order;
   assert_true(mhas_scheduler_next(scheduler, 0.0, &order));
-  assert_true(isnan(state_of(scheduler, 0.0).eta));
+  assert_true(isnan(state_at(scheduler, 0.0).eta));
   end_one(scheduler, 0, 5.0, MHAS_DONE); /* 5 s a row, 40 of them, two at a time */
-  assert_true(fabs(state_of(scheduler, 5.0).eta - 100.0) < 2.0);
+  assert_true(fabs(state_at(scheduler, 5.0).eta - 100.0) < 2.0);
   mhas_scheduler_destroy(scheduler);
 }
 
@@ -364,7 +315,7 @@ static void end_order(mix *m, mhas_scheduler *scheduler, int leader) {
 static void play_mix(uint64_t seed, bool fixed) {
   static mix m;
   m = make_mix(seed, fixed);
-  mhas_scheduler *scheduler = scheduler_of(m.flops, m.ranks, m.rows, m.workers, &m.options);
+  mhas_scheduler *scheduler = scheduler_from(0, m.flops, m.ranks, m.rows, m.workers, &m.options);
   double now = 0.0;
   int leader = 0;
   do {
@@ -376,7 +327,7 @@ static void play_mix(uint64_t seed, bool fixed) {
     for (int worker = 0; worker < m.workers; worker++) {
       busy += m.busy[worker];
     }
-    const mhas_farm_state state = state_of(scheduler, now);
+    const mhas_farm_state state = state_at(scheduler, now);
     assert_int_equal(state.busy, busy);
     assert_true(isnan(state.eta) || state.eta >= 0.0);
     leader = soonest(&m);
@@ -385,7 +336,7 @@ static void play_mix(uint64_t seed, bool fixed) {
       end_order(&m, scheduler, leader);
     }
   } while (leader >= 0);
-  const mhas_farm_state state = state_of(scheduler, now);
+  const mhas_farm_state state = state_at(scheduler, now);
   int stranded = 0;
   for (int i = 0; i < m.rows; i++) {
     assert_int_equal(m.handed[i], m.ranks[i] <= m.workers);
