@@ -94,22 +94,27 @@ def forward(p, E, e, scale):
     return np.concatenate(heads, 1) @ p["W_O"] @ p["decoder"] + p["decoder_bias"]
 
 
-def loss(p, E, e, y, scale, classes):
-    out = forward(p, E, e, scale)
+def mean_loss(out, y, classes):
+    """Cross-entropy of classes, the square of what one number is off by otherwise."""
     if not classes:
         return ((out[:, 0] - y) ** 2).mean()
     a = out - out.real.max(1, keepdims=True)
     return (np.log(np.exp(a).sum(1)) - a[np.arange(len(y)), y.astype(int)]).mean()
 
 
-def gradient(p, *data):
+def loss(p, E, e, y, scale, classes):
+    return mean_loss(forward(p, E, e, scale), y, classes)
+
+
+def gradient(loss, p, *rest):
+    """Of loss(p, *rest) by every array of p."""
     out = {}
     for name, value in p.items():
         g = np.zeros(value.size)
         for i in range(value.size):
             moved = value.astype(complex).reshape(-1)
             moved[i] += 1e-30j
-            g[i] = loss({**p, name: moved.reshape(value.shape)}, *data).imag / 1e-30
+            g[i] = loss({**p, name: moved.reshape(value.shape)}, *rest).imag / 1e-30
         out[name] = g.reshape(value.shape)
     return out
 
@@ -165,7 +170,7 @@ def train(r, c, batch, steps, lr, warmup):
     for k, rate in enumerate(schedule(lr, steps, warmup, 0.01, 0.0)):
         order = r.permutation(SHUFFLE, k // per_epoch, T)
         picks = order[k % per_epoch * batch:][:batch]
-        g = gradient(p, E[picks], e[picks], y[picks], c["scale"], c["C"])
+        g = gradient(loss, p, E[picks], e[picks], y[picks], c["scale"], c["C"])
         for name in p:
             m[name] = b1 * m[name] + (1 - b1) * g[name]
             s[name] = b2 * s[name] + (1 - b2) * g[name] ** 2
@@ -250,7 +255,7 @@ def main():
     for name, c in (("own", OWN), ("shared", SHARED)):
         r = Random(42, 1)
         p, (E, e, y) = initial(r, c), data(r, c)
-        g = gradient(p, E, e, y, c["scale"], c["C"])
+        g = gradient(loss, p, E, e, y, c["scale"], c["C"])
         print("\n/* %s, seed 42, replicate 1: %s */" % (name, c))
         array("expected_%s_outputs" % name, forward(p, E, e, c["scale"]))
         array("expected_%s_loss" % name, [loss(p, E, e, y, c["scale"], c["C"])])

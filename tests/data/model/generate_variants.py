@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-from generate import (Random, array, check_philox, data, initial, positions, W_K, W_Q)
+from generate import (Random, array, check_philox, data, gradient, initial, mean_loss, positions, W_K, W_Q)
 
 COMPOSE = 96  # the first of 14 streams
 BASE, QUERY, KEY = 1, 2, 4
@@ -92,23 +92,7 @@ def forward(p, c, E, e):
 
 
 def loss(p, c, E, e, y):
-    out = forward(p, c, E, e)
-    if not c["C"]:
-        return ((out[:, 0] - y) ** 2).mean()
-    a = out - out.real.max(1, keepdims=True)
-    return (np.log(np.exp(a).sum(1)) - a[np.arange(len(y)), y.astype(int)]).mean()
-
-
-def gradient(p, *rest):
-    out = {}
-    for name, value in p.items():
-        g = np.zeros(value.size)
-        for i in range(value.size):
-            moved = value.astype(complex).reshape(-1)
-            moved[i] += 1e-30j
-            g[i] = loss({**p, name: moved.reshape(value.shape)}, *rest).imag / 1e-30
-        out[name] = g.reshape(value.shape)
-    return out
+    return mean_loss(forward(p, c, E, e), y, c["C"])
 
 
 def features(r, c):
@@ -142,7 +126,7 @@ def main():
         r = Random(42, 1)
         p = {**initial(r, c), **compose_arrays(r, c)}
         E, e, y = data(r, c)
-        g = gradient(p, c, E, e, y)
+        g = gradient(loss, p, c, E, e, y)
         print("\n/* %s, seed 42, replicate 1: %s */" % (name, c))
         array("variant_%s_outputs" % name, forward(p, c, E, e))
         array("variant_%s_loss" % name, [loss(p, c, E, e, y)])
