@@ -143,15 +143,7 @@ class Chaos:
         return int(done.sum())
 
     def left_over(self):
-        mine = str(self.folder).encode()
-        found = []
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and os.readlink(entry / "cwd").encode() == mine:
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return found
+        return harness.processes_in(self.folder)
 
     def end_run(self, process):
         """Ranks that were stopped for good are ended as a batch system would; nobody else may need that."""

@@ -21,6 +21,12 @@ PROVENANCE_ATTRIBUTES = {"created", "mpi_size", "git_commit", "slurm_job_id", "r
 
 PENDING, RUNNING, DONE, FAILED = range(4)
 
+# Two points that never end by themselves.
+ENDLESS = """
+experiment: memorize
+parameters: {heads: [2, 3], dim: 16, context: 4, samples: 50, classes: 10, batch: 32, steps: 2000000000, early_stop: false, eval_every: 1000000}
+"""
+
 
 def environment(**more):
     env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
@@ -120,6 +126,18 @@ def rank_processes(process):
         if title == name[:15] and (int(rest.split()[1]) == process.pid or int(entry.name) == process.pid):
             found.append(int(entry.name))
     return sorted(found)
+
+
+def processes_in(folder):
+    """The pids of all processes that run in a folder, such as ranks that outlive their launcher."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.readlink(entry / "cwd") == str(folder):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
 
 
 def rank_process(process, rank):

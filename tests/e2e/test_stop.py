@@ -23,11 +23,6 @@ parameters:
 replicates: 8
 """
 
-ENDLESS = """
-experiment: memorize
-parameters: {heads: [2, 3], dim: 16, context: 4, samples: 50, classes: 10, batch: 32, steps: 2000000000, early_stop: false, eval_every: 1000000}
-"""
-
 
 class Stop(harness.Folder):
     def check_drain(self, number, ranks):
@@ -59,7 +54,7 @@ class Stop(harness.Folder):
         self.check_drain(signal.SIGINT, None)
 
     def test_a_second_signal_gives_up_running_points(self):
-        self.write("sweep.yaml", ENDLESS)
+        self.write("sweep.yaml", harness.ENDLESS)
         path = self.folder / "sweep.h5"
         for ranks in (None, 3):
             with self.subTest(ranks=ranks):

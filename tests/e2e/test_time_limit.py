@@ -22,11 +22,6 @@ parameters:
 replicates: 8
 """
 
-ENDLESS = """
-experiment: memorize
-parameters: {heads: [2, 3], dim: 16, context: 4, samples: 50, classes: 10, batch: 32, steps: 2000000000, early_stop: false, eval_every: 1000000}
-"""
-
 
 class TimeLimit(harness.Folder):
     def test_a_sweep_stops_in_time_and_resume_ends_it(self):
@@ -43,7 +38,7 @@ class TimeLimit(harness.Folder):
         self.assert_same_results(path, self.folder / "reference.h5")
 
     def check_endless(self, words, ranks=None, **variables):
-        self.write("endless.yaml", ENDLESS)
+        self.write("endless.yaml", harness.ENDLESS)
         path = self.folder / "endless.h5"
         ended = self.run_program("run", "endless.yaml", *words, ranks=ranks, expect=75, **variables)
         self.assertTrue((harness.statuses(path) == harness.PENDING).all())
