@@ -4,59 +4,11 @@
 #ifndef MHASWEEP_TESTS_STORE_FIXTURE_H
 #define MHASWEEP_TESTS_STORE_FIXTURE_H
 
-#include <ftw.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-/* clang-format off: needs what is above */
-#include <cmocka.h>
-/* clang-format on */
-
+#include "close.h"
+#include "folder.h"
 #include "mhasweep/store.h"
 
-enum { TEST_RECORDS = 11, TEST_VALUES = 16, TEST_PATH = 512 };
-
-/* ---- a folder ---- */
-
-static char test_folder[TEST_PATH];
-
-static inline int remove_entry(const char *path, const struct stat *facts, int kind, struct FTW *place) {
-  (void)facts;
-  (void)kind;
-  (void)place;
-  return remove(path);
-}
-
-static inline int make_folder(void **state) {
-  (void)state;
-  const char *parent = getenv("TMPDIR");
-  (void)snprintf(test_folder, sizeof test_folder, "%s/mhasweep-store-XXXXXX", parent == NULL ? "/tmp" : parent);
-  return mkdtemp(test_folder) == NULL ? -1 : 0;
-}
-
-static inline int remove_folder(void **state) {
-  (void)state;
-  /* The helper of a killed MPI process may still be tidying up in there. */
-  for (int i = 0; i < 100 && nftw(test_folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0; i++) {
-    mhas_sleep(0.05);
-  }
-  return access(test_folder, F_OK) == 0 ? -1 : 0;
-}
-
-/* A name in the folder; of the last four, each in its own buffer. */
-static inline const char *in_folder(const char *name) {
-  static char paths[4][2 * TEST_PATH];
-  static int turn = 0;
-  turn = (turn + 1) % 4;
-  (void)snprintf(paths[turn], sizeof paths[turn], "%s/%s", test_folder, name);
-  return paths[turn];
-}
+enum { TEST_RECORDS = 11, TEST_VALUES = 16 };
 
 static inline int count_entries_visit(const char *path, const struct stat *facts, int kind, struct FTW *place);
 static int entries_seen;
@@ -69,9 +21,9 @@ static inline int count_entries_visit(const char *path, const struct stat *facts
 }
 
 /* Files and folders below a folder. */
-static inline int count_entries(const char *folder) {
+static inline int count_entries(const char *top) {
   entries_seen = 0;
-  assert_int_equal(nftw(folder, count_entries_visit, 16, FTW_PHYS), 0);
+  assert_int_equal(nftw(top, count_entries_visit, 16, FTW_PHYS), 0);
   return entries_seen;
 }
 

@@ -13,15 +13,15 @@ static const char sweep_text[] =
     "experiment: memorize\nparameters:\n  heads: [1, 2, 3]\n  samples: 64\n  steps: 100\nreplicates: 1000\n";
 
 static int make_shared_folder(void **state) {
-  int status = rank == 0 ? make_folder(state) : 0;
+  int status = rank == 0 ? folder_make(state) : 0;
   MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  MPI_Bcast(test_folder, sizeof test_folder, MPI_CHAR, 0, MPI_COMM_WORLD);
+  MPI_Bcast(folder, sizeof folder, MPI_CHAR, 0, MPI_COMM_WORLD);
   return status;
 }
 
 static int remove_shared_folder(void **state) {
   MPI_Barrier(MPI_COMM_WORLD);
-  return rank == 0 ? remove_folder(state) : 0;
+  return rank == 0 ? folder_remove(state) : 0;
 }
 
 static void create_shared(const char *path, mhas_sweep *sweep) {
@@ -43,8 +43,8 @@ static void interleaved_rows_are_read_back_right(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(sweep_text);
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   assert_int_equal(mhas_store_record_capacity(store), TEST_RECORDS);
   assert_int_equal(mhas_store_spectrum_capacity(store), 0);
   for (int64_t row = rank; row < ROWS; row += size) {
@@ -55,7 +55,7 @@ static void interleaved_rows_are_read_back_right(void **state) {
   MPI_Barrier(MPI_COMM_WORLD);
   char host[MHAS_HOSTNAME_LENGTH] = "";
   assert_int_equal(gethostname(host, sizeof host - 1), 0);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   for (int64_t row = rank; row < ROWS; row += 7 * size) {
     const bool failed = row % 7 == 3;
     assert_number(reader, "status", row, failed ? MHAS_FAILED : MHAS_DONE);
@@ -78,8 +78,8 @@ static void consecutive_rows_are_read_back_right(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(sweep_text);
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   const int64_t first = (int64_t)ROWS * rank / size;
   const int64_t end = (int64_t)ROWS * (rank + 1) / size;
   int64_t *rows = calloc(ROWS, sizeof *rows);
@@ -93,7 +93,7 @@ static void consecutive_rows_are_read_back_right(void **state) {
   }
   must_close(store);
   MPI_Barrier(MPI_COMM_WORLD);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   for (int64_t row = (rank + 1) % size; row < ROWS; row += 11 * size) { /* mostly rows of others */
     assert_number(reader, "status", row, MHAS_DONE);
     assert_number(reader, "attempts", row, 1);
@@ -109,8 +109,8 @@ static void begin_counts_attempts_and_given_up_rows_stay_pending(void **state) {
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   assert_int_equal(mhas_store_spectrum_capacity(store), TEST_VALUES);
   assert_int_equal(mhas_store_record_capacity(store), 0);
   if (rank == size - 1) {
@@ -120,7 +120,7 @@ static void begin_counts_attempts_and_given_up_rows_stay_pending(void **state) {
     append(store, sweep, 3, MHAS_DONE, "");
     append(store, sweep, 6, MHAS_FAILED, "first");
     assert_int_equal(mhas_store_flush(store, &error), MHAS_OK);
-    mhas_reader *reader = must_read(in_folder("a.h5"));
+    mhas_reader *reader = must_read(folder_path("a.h5"));
     const int8_t expected[8] = {MHAS_PENDING, MHAS_RUNNING, MHAS_PENDING, MHAS_DONE,
                                 MHAS_PENDING, MHAS_PENDING, MHAS_FAILED,  MHAS_PENDING};
     for (int i = 0; i < 8; i++) {
@@ -135,7 +135,7 @@ static void begin_counts_attempts_and_given_up_rows_stay_pending(void **state) {
   }
   must_close(store);
   MPI_Barrier(MPI_COMM_WORLD);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_number(reader, "status", 6, MHAS_DONE);
   assert_number(reader, "attempts", 6, 2);
   assert_string_equal(text_at(reader, "error", 6), "");
@@ -148,12 +148,12 @@ static void begin_counts_attempts_and_given_up_rows_stay_pending(void **state) {
 static void failure_wipes_what_was_there(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(sweep_text);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   append(store, sweep, 5 + rank, MHAS_DONE, "");
   append(store, sweep, 5 + rank, MHAS_FAILED, "");
   must_close(store);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_row(reader, mhas_sweep_experiment(sweep), 5 + rank, false);
   mhas_reader_close(reader);
   mhas_sweep_destroy(sweep);
@@ -163,8 +163,8 @@ static void failure_wipes_what_was_there(void **state) {
 static void long_reasons_are_cut_between_characters(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   char reason[601] = "";
   for (int i = 0; i < 300; i++) {
     memcpy(reason + 2 * i, "\xc3\xa9", 2);
@@ -174,7 +174,7 @@ static void long_reasons_are_cut_between_characters(void **state) {
   }
   must_close(store);
   MPI_Barrier(MPI_COMM_WORLD);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   const char *stored = text_at(reader, "error", 0);
   assert_int_equal(strlen(stored), 254);
   assert_memory_equal(stored, reason, 254);
@@ -190,15 +190,15 @@ static void rows_that_do_not_exist_are_refused(void **state) {
   const mhas_outcome done = {.status = MHAS_DONE};
   const mhas_outcome running = {.status = MHAS_RUNNING};
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   fill_row(mhas_sweep_experiment(sweep), 0, &filled);
   assert_int_equal(mhas_store_begin(store, rows, 2, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_store_append(store, 8, &filled.row, &done, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_store_append(store, -1, &filled.row, &done, &error), MHAS_INTERNAL);
   assert_int_equal(mhas_store_append(store, 0, &filled.row, &running, &error), MHAS_INTERNAL);
   must_close(store);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_number(reader, "attempts", 7, 0); /* all or none of a chunk */
   mhas_reader_close(reader);
   mhas_sweep_destroy(sweep);
@@ -210,8 +210,8 @@ static void file_that_one_rank_cannot_open_is_an_error_on_all(void **state) {
   mhas_error error;
   mhas_store *store = NULL;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  create_shared(in_folder("a.h5"), sweep);
-  const char *path = in_folder(rank == size - 1 ? "elsewhere.h5" : "a.h5");
+  create_shared(folder_path("a.h5"), sweep);
+  const char *path = folder_path(rank == size - 1 ? "elsewhere.h5" : "a.h5");
   assert_int_equal(mhas_store_open(path, MPI_COMM_WORLD, sweep, &store, &error), MHAS_IO);
   assert_null(store);
   assert_says(&error, "elsewhere.h5: there is no such file");
@@ -229,8 +229,8 @@ static void file_of_another_experiment_is_refused(void **state) {
   mhas_store *store = NULL;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   mhas_sweep *other = parse_sweep(MEMORIZE_SWEEP);
-  create_shared(in_folder("a.h5"), sweep);
-  assert_int_equal(mhas_store_open(in_folder("a.h5"), MPI_COMM_WORLD, other, &store, &error), MHAS_IO);
+  create_shared(folder_path("a.h5"), sweep);
+  assert_int_equal(mhas_store_open(folder_path("a.h5"), MPI_COMM_WORLD, other, &store, &error), MHAS_IO);
   assert_says(&error, "the variable best_step cannot be opened");
   mhas_sweep_destroy(other);
   mhas_sweep_destroy(sweep);
@@ -255,8 +255,8 @@ static void arrays_are_stored_per_point(void **state) {
   assert_int_equal(mhas_sweep_point(sweep, 0, values, &replicate, &included, &error), MHAS_OK);
   const int count = experiment->arrays(values, mhas_sweep_store(sweep), arrays);
   assert_true(count > 0);
-  create_shared(in_folder("a.h5"), sweep);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_WORLD, sweep);
+  create_shared(folder_path("a.h5"), sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_WORLD, sweep);
   double numbers[1000];
   for (int64_t row = rank; row < 7; row += size) { /* the last point keeps nothing */
     mhas_store_keep keep = {.store = store, .row = row};
@@ -271,7 +271,7 @@ static void arrays_are_stored_per_point(void **state) {
   }
   must_close(store);
   MPI_Barrier(MPI_COMM_WORLD);
-  const hid_t file = H5Fopen(in_folder("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const hid_t file = H5Fopen(folder_path("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
   for (int64_t row = 0; row < 8; row++) {
     for (int i = 0; i < count; i++) {
       char name[64];

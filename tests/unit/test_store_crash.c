@@ -13,7 +13,7 @@ static long writes_left = -1; /* to the result file; -1: any number */
 
 static bool is_result_file(int file) {
   char link[64];
-  char name[TEST_PATH];
+  char name[FOLDER_PATH];
   (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   const ssize_t length = readlink(link, name, sizeof name - 1);
   return length > 5 && memcmp(name + length - 5, "/a.h5", 5) == 0;
@@ -32,7 +32,7 @@ static void write_rows(const mhas_sweep *sweep, long writes) {
   mhas_error error;
   const int64_t rows[5] = {0, 1, 2, 4, 5};
   assert_int_equal(MPI_Init(NULL, NULL), MPI_SUCCESS);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_SELF, sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_SELF, sweep);
   writes_left = writes;
   assert_int_equal(mhas_store_begin(store, rows, 5, &error), MHAS_OK);
   for (int64_t row = 0; row < 3; row++) {
@@ -50,7 +50,7 @@ static bool write_until_killed(const mhas_sweep *sweep, long writes) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
-    (void)setenv("TMPDIR", test_folder, 1); /* what MPI leaves there goes away with the folder */
+    (void)setenv("TMPDIR", folder, 1); /* what MPI leaves there goes away with the folder */
     write_rows(sweep, writes);
     _exit(0);
   }
@@ -61,7 +61,7 @@ static bool write_until_killed(const mhas_sweep *sweep, long writes) {
 }
 
 static void check_what_is_there(const mhas_experiment *experiment, int64_t *ended) {
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   *ended = 0;
   for (int64_t row = 0; row < 6; row++) {
     const double status = number_at(reader, "status", row);
@@ -90,12 +90,12 @@ static void rows_that_say_done_are_whole_wherever_the_writer_dies(void **state) 
   mhas_sweep *sweep = parse_sweep(MEMORIZE_SWEEP);
   bool killed = true;
   for (; killed; writes++) {
-    must_create(in_folder("a.h5"), sweep);
+    must_create(folder_path("a.h5"), sweep);
     killed = write_until_killed(sweep, writes);
     check_what_is_there(mhas_sweep_experiment(sweep), &ended);
     assert_in_range(ended, before, 5);
     before = ended;
-    assert_int_equal(unlink(in_folder("a.h5")), 0);
+    assert_int_equal(unlink(folder_path("a.h5")), 0);
   }
   assert_int_equal(ended, 5);
   assert_true(writes > 2 * mhas_sweep_experiment(sweep)->result_count);
@@ -105,8 +105,8 @@ static void rows_that_say_done_are_whole_wherever_the_writer_dies(void **state) 
 int main(void) {
   (void)setenv("OMPI_MCA_io", "^ompio", 1);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(rows_that_say_done_are_whole_wherever_the_writer_dies, make_folder,
-                                      remove_folder),
+      cmocka_unit_test_setup_teardown(rows_that_say_done_are_whole_wherever_the_writer_dies, folder_make,
+                                      folder_remove),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

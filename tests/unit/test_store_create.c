@@ -17,8 +17,8 @@ static void new_file_has_all_parameters_and_nothing_done(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_int_equal(mhas_reader_points(reader), 8);
   mhas_rows *rows = NULL;
   mhas_error error;
@@ -56,8 +56,8 @@ static void new_file_has_all_parameters_and_nothing_done(void **state) {
 static void variables_say_what_they_are(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   const mhas_variable *heads = mhas_reader_variable(reader, mhas_reader_find(reader, "heads"));
   assert_int_equal(heads->role, MHAS_ROLE_PARAMETER);
   assert_int_equal(heads->type, MHAS_INTEGER);
@@ -88,8 +88,8 @@ static void variables_say_what_they_are(void **state) {
 static void replicate_of_a_single_one_is_no_axis(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(MEMORIZE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_false(mhas_reader_variable(reader, mhas_reader_find(reader, "replicate"))->is_axis);
   assert_int_equal(mhas_reader_curve_count(reader), 3);
   assert_string_equal(mhas_reader_curve_name(reader, 1), "loss");
@@ -100,8 +100,8 @@ static void replicate_of_a_single_one_is_no_axis(void **state) {
 static void file_tells_its_origin(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_string_equal(mhas_reader_attribute(reader, "Conventions"), "CF-1.8");
   assert_string_equal(mhas_reader_attribute(reader, "experiment"), "probe");
   assert_string_equal(mhas_reader_attribute(reader, "title"), mhas_sweep_experiment(sweep)->title);
@@ -136,8 +136,8 @@ static void long_sweep_file_is_kept_whole(void **state) {
   memset(text + start, 'x', length - start);
   text[length] = '\0';
   mhas_sweep *sweep = parse_sweep(text);
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_string_equal(mhas_reader_attribute(reader, "spec"), text);
   mhas_reader_close(reader);
   mhas_sweep_destroy(sweep);
@@ -150,8 +150,8 @@ static void point_that_cannot_be_computed_has_no_parameters(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(
       "experiment: probe\nparameters: {heads: {from: 1, to: 70000, step: 1}, samples: '= heads - 1', dim: 4}\n");
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_number(reader, "heads", 0, NAN);
   assert_number(reader, "samples", 0, NAN);
   assert_number(reader, "logit_scale", 0, NAN);
@@ -167,8 +167,8 @@ static void point_that_cannot_be_computed_has_no_parameters(void **state) {
 static void parameters_without_gaps_have_no_fill_value(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  const hid_t file = H5Fopen(in_folder("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+  must_create(folder_path("a.h5"), sweep);
+  const hid_t file = H5Fopen(folder_path("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
   assert_int_equal(H5Aexists_by_name(file, "heads", "_FillValue", H5P_DEFAULT), 0);
   assert_int_equal(H5Aexists_by_name(file, "status", "_FillValue", H5P_DEFAULT), 0);
   assert_true(H5Aexists_by_name(file, "rank", "_FillValue", H5P_DEFAULT) > 0);
@@ -185,9 +185,9 @@ static void arrays_of_too_many_points_are_refused(void **state) {
     mhas_sweep_destroy(sweep);
     skip();
   }
-  assert_int_equal(create_file(in_folder("a.h5"), sweep, &error), MHAS_USAGE);
+  assert_int_equal(create_file(folder_path("a.h5"), sweep, &error), MHAS_USAGE);
   assert_says(&error, "more than 100000 points");
-  assert_int_equal(count_entries(test_folder), 0);
+  assert_int_equal(count_entries(folder), 0);
   mhas_sweep_destroy(sweep);
 }
 
@@ -196,8 +196,8 @@ static void large_file_has_every_point(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(
       "experiment: probe\nparameters:\n  dim: [1, 2, 3]\n  samples: 4\nreplicates: 9001\nstore: [spectrum]\n");
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_int_equal(mhas_reader_points(reader), 27003);
   for (int64_t row = 0; row < 27003; row += 1009) {
     assert_number(reader, "dim", row, (double)(row / 9001 + 1));
@@ -212,7 +212,7 @@ static void existing_file_is_never_overwritten(void **state) {
   (void)state;
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  const char *path = in_folder("a.h5");
+  const char *path = folder_path("a.h5");
   FILE *file = fopen(path, "w");
   assert_non_null(file);
   assert_int_equal(fputs("precious", file) >= 0 && fclose(file) == 0, 1);
@@ -225,7 +225,7 @@ static void existing_file_is_never_overwritten(void **state) {
   assert_non_null(fgets(content, sizeof content, file));
   (void)fclose(file);
   assert_string_equal(content, "precious");
-  assert_int_equal(count_entries(test_folder), 1);
+  assert_int_equal(count_entries(folder), 1);
   mhas_sweep_destroy(sweep);
 }
 
@@ -244,15 +244,15 @@ static void check_late_file_survives(void) {
   mhas_error error;
   store_place place;
   struct stat facts;
-  assert_int_equal(store_place_begin(in_folder("a.h5"), &place, &error), MHAS_OK);
-  FILE *late = fopen(in_folder("a.h5"), "wx");
+  assert_int_equal(store_place_begin(folder_path("a.h5"), &place, &error), MHAS_OK);
+  FILE *late = fopen(folder_path("a.h5"), "wx");
   assert_non_null(late);
   assert_int_equal(fputs("precious", late) >= 0 && fclose(late) == 0, 1);
   assert_int_equal(store_place_commit(&place, &error), MHAS_IO);
   assert_says(&error, "is there already");
   store_place_end(&place);
-  assert_int_equal(count_entries(test_folder), 1);
-  assert_int_equal(stat(in_folder("a.h5"), &facts), 0);
+  assert_int_equal(count_entries(folder), 1);
+  assert_int_equal(stat(folder_path("a.h5"), &facts), 0);
   assert_int_equal(facts.st_size, 8);
 }
 
@@ -265,12 +265,12 @@ static void network_file_systems_do_not_overwrite_either(void **state) {
   (void)state;
   old_rename = true;
   check_late_file_survives();
-  assert_int_equal(unlink(in_folder("a.h5")), 0);
+  assert_int_equal(unlink(folder_path("a.h5")), 0);
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
+  must_create(folder_path("a.h5"), sweep);
   old_rename = false;
-  assert_int_equal(count_entries(test_folder), 1);
-  mhas_reader_close(must_read(in_folder("a.h5")));
+  assert_int_equal(count_entries(folder), 1);
+  mhas_reader_close(must_read(folder_path("a.h5")));
   mhas_sweep_destroy(sweep);
 }
 
@@ -278,11 +278,11 @@ static void link_to_nowhere_counts_as_existing(void **state) {
   (void)state;
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  assert_int_equal(symlink("nowhere", in_folder("a.h5")), 0);
-  assert_true(mhas_store_exists(in_folder("a.h5")));
-  assert_false(mhas_store_exists(in_folder("b.h5")));
-  assert_int_equal(create_file(in_folder("a.h5"), sweep, &error), MHAS_IO);
-  assert_int_equal(count_entries(test_folder), 1);
+  assert_int_equal(symlink("nowhere", folder_path("a.h5")), 0);
+  assert_true(mhas_store_exists(folder_path("a.h5")));
+  assert_false(mhas_store_exists(folder_path("b.h5")));
+  assert_int_equal(create_file(folder_path("a.h5"), sweep, &error), MHAS_IO);
+  assert_int_equal(count_entries(folder), 1);
   mhas_sweep_destroy(sweep);
 }
 
@@ -290,9 +290,9 @@ static void missing_folder_is_named(void **state) {
   (void)state;
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  assert_int_equal(create_file(in_folder("sub/a.h5"), sweep, &error), MHAS_IO);
+  assert_int_equal(create_file(folder_path("sub/a.h5"), sweep, &error), MHAS_IO);
   assert_says(&error, "/sub does not exist");
-  assert_int_equal(count_entries(test_folder), 0);
+  assert_int_equal(count_entries(folder), 0);
   mhas_sweep_destroy(sweep);
 }
 
@@ -309,8 +309,8 @@ static void file_in_place_of_the_folder_is_an_error(void **state) {
   (void)state;
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  assert_int_equal(create_file(in_folder("a.h5/b.h5"), sweep, &error), MHAS_IO);
+  must_create(folder_path("a.h5"), sweep);
+  assert_int_equal(create_file(folder_path("a.h5/b.h5"), sweep, &error), MHAS_IO);
   assert_says(&error, "Not a directory");
   mhas_sweep_destroy(sweep);
 }
@@ -355,7 +355,7 @@ static bool create_on_disk_of(off_t bytes) {
     mhas_error error = {0};
     mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
     disk_left = bytes;
-    const mhas_code code = create_file(in_folder("a.h5"), sweep, &error);
+    const mhas_code code = create_file(folder_path("a.h5"), sweep, &error);
     mhas_sweep_destroy(sweep);
     exit(code == MHAS_OK ? 0 : code == MHAS_IO && strstr(error.text, "No space left") != NULL ? 3 : 4);
   }
@@ -375,12 +375,12 @@ static void disk_that_cannot_reserve_and_fills_up_is_an_error_and_leaves_nothing
   (void)state;
   off_t bytes = 128; /* with less than its first block on disk HDF5 itself leaks a little */
   for (; !create_on_disk_of(bytes); bytes += bytes / 4 + 1) {
-    assert_int_equal(count_entries(test_folder), 0);
+    assert_int_equal(count_entries(folder), 0);
   }
   struct stat facts;
-  assert_int_equal(stat(in_folder("a.h5"), &facts), 0);
+  assert_int_equal(stat(folder_path("a.h5"), &facts), 0);
   assert_in_range(bytes, facts.st_size / 2, 4 * facts.st_size);
-  mhas_reader_close(must_read(in_folder("a.h5")));
+  mhas_reader_close(must_read(folder_path("a.h5")));
 }
 
 static void limit_on_file_sizes_is_named(void **state) {
@@ -391,26 +391,26 @@ static void limit_on_file_sizes_is_named(void **state) {
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
   const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = before.rlim_max};
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const mhas_code code = create_file(in_folder("a.h5"), sweep, &error);
+  const mhas_code code = create_file(folder_path("a.h5"), sweep, &error);
   assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
   assert_int_equal(code, MHAS_IO);
   assert_says(&error, "ulimit -f");
-  assert_int_equal(count_entries(test_folder), 0);
+  assert_int_equal(count_entries(folder), 0);
   mhas_sweep_destroy(sweep);
 }
 
 static void full_disk_says_how_much_is_needed(void **state) {
   (void)state;
   mhas_error error;
-  if (mount("none", test_folder, "tmpfs", 0, "size=256k") != 0) {
+  if (mount("none", folder, "tmpfs", 0, "size=256k") != 0) {
     print_message("skipped: a small file system cannot be mounted here\n");
     skip();
   }
   mhas_sweep *sweep = parse_sweep(
       "experiment: probe\nparameters:\n  dim: [1, 2, 3]\n  samples: 4\nreplicates: 1000\nstore: [spectrum]\n");
-  const mhas_code code = create_file(in_folder("a.h5"), sweep, &error);
-  const int left = count_entries(test_folder);
-  assert_int_equal(umount(test_folder), 0);
+  const mhas_code code = create_file(folder_path("a.h5"), sweep, &error);
+  const int left = count_entries(folder);
+  assert_int_equal(umount(folder), 0);
   assert_int_equal(code, MHAS_IO);
   assert_says(&error, "No space left");
   assert_says(&error, "the file needs ");
@@ -423,13 +423,13 @@ static void full_disk_says_how_much_is_needed(void **state) {
 static void read_only_file_system_is_an_error(void **state) {
   (void)state;
   mhas_error error;
-  if (mount("none", test_folder, "tmpfs", MS_RDONLY, "size=4k") != 0) {
+  if (mount("none", folder, "tmpfs", MS_RDONLY, "size=4k") != 0) {
     print_message("skipped: a read-only file system cannot be mounted here\n");
     skip();
   }
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  const mhas_code code = create_file(in_folder("a.h5"), sweep, &error);
-  assert_int_equal(umount(test_folder), 0);
+  const mhas_code code = create_file(folder_path("a.h5"), sweep, &error);
+  assert_int_equal(umount(folder), 0);
   assert_int_equal(code, MHAS_IO);
   assert_says(&error, "Read-only file system");
   mhas_sweep_destroy(sweep);
@@ -443,8 +443,8 @@ static void estimated_plan_is_refused(void **state) {
   const mhas_plan plan = {.exact = false, .spectrum_most = TEST_VALUES};
   const mhas_provenance provenance = {.version = "1"};
   assert_int_equal(mhas_rows_create(sweep, &rows, &error), MHAS_OK);
-  assert_int_equal(mhas_store_create(in_folder("a.h5"), sweep, rows, &plan, &provenance, &error), MHAS_INTERNAL);
-  assert_int_equal(count_entries(test_folder), 0);
+  assert_int_equal(mhas_store_create(folder_path("a.h5"), sweep, rows, &plan, &provenance, &error), MHAS_INTERNAL);
+  assert_int_equal(count_entries(folder), 0);
   mhas_rows_destroy(rows);
   mhas_sweep_destroy(sweep);
 }
@@ -454,15 +454,15 @@ static void file_has_the_rights_of_any_new_file(void **state) {
   struct stat facts;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
   const mode_t before = umask(027);
-  must_create(in_folder("a.h5"), sweep);
+  must_create(folder_path("a.h5"), sweep);
   (void)umask(before);
-  assert_int_equal(stat(in_folder("a.h5"), &facts), 0);
+  assert_int_equal(stat(folder_path("a.h5"), &facts), 0);
   assert_int_equal(facts.st_mode & 0777, 0640);
   mhas_sweep_destroy(sweep);
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
   const struct CMUnitTest tests[] = {
       TEST(new_file_has_all_parameters_and_nothing_done),
       TEST(variables_say_what_they_are),

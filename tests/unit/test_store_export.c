@@ -81,10 +81,10 @@ static void check_export(mhas_export_format format, const char *expected_name) {
   assert_non_null(golden);
   (void)snprintf(expected, sizeof expected, "%s", read_whole(golden));
   (void)fclose(golden);
-  make_file(in_folder("a.h5"));
+  make_file(folder_path("a.h5"));
   FILE *out = tmpfile();
   assert_non_null(out);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   assert_int_equal(mhas_export(reader, format, out, &error), MHAS_OK);
   mhas_reader_close(reader);
   assert_string_equal(read_whole(out), expected);
@@ -106,8 +106,8 @@ static void every_point_has_its_line(void **state) {
   (void)state;
   mhas_error error;
   mhas_sweep *sweep = parse_sweep("experiment: probe\nparameters: {dim: 2, samples: 4}\nreplicates: 1300\n");
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   FILE *out = tmpfile();
   assert_non_null(out);
   assert_int_equal(mhas_export(reader, MHAS_EXPORT_CSV, out, &error), MHAS_OK);
@@ -136,8 +136,8 @@ static void every_point_has_its_line(void **state) {
 static void full_disk_is_an_error(void **state) {
   (void)state;
   mhas_error error;
-  make_file(in_folder("a.h5"));
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  make_file(folder_path("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   FILE *full = fopen("/dev/full", "w");
   assert_non_null(full);
   assert_int_equal(mhas_export(reader, MHAS_EXPORT_CSV, full, &error), MHAS_IO);
@@ -147,7 +147,7 @@ static void full_disk_is_an_error(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
   const struct CMUnitTest tests[] = {
       TEST(csv_is_as_expected),
       TEST(json_lines_are_as_expected),

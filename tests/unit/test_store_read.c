@@ -26,24 +26,24 @@ static void write_bytes(const char *path, const char *bytes, size_t length) {
 
 static void what_is_no_result_file_is_called_by_its_name(void **state) {
   (void)state;
-  assert_unreadable(in_folder("missing.h5"), "there is no such file");
-  assert_unreadable(test_folder, "is a folder");
+  assert_unreadable(folder_path("missing.h5"), "there is no such file");
+  assert_unreadable(folder, "is a folder");
   assert_unreadable("/dev/null", "is not a regular file");
-  write_bytes(in_folder("empty.h5"), "", 0);
-  assert_unreadable(in_folder("empty.h5"), "is empty");
-  write_bytes(in_folder("short.h5"), "\x89HDF", 4);
-  assert_unreadable(in_folder("short.h5"), "is not an HDF5 file");
-  write_bytes(in_folder("text.h5"), "heads,rank\n1,2\n", 15);
-  assert_unreadable(in_folder("text.h5"), "is not an HDF5 file");
-  write_bytes(in_folder("signature.h5"), "\x89HDF\r\n\x1a\n garbage", 16);
-  assert_unreadable(in_folder("signature.h5"), "is cut short or damaged");
+  write_bytes(folder_path("empty.h5"), "", 0);
+  assert_unreadable(folder_path("empty.h5"), "is empty");
+  write_bytes(folder_path("short.h5"), "\x89HDF", 4);
+  assert_unreadable(folder_path("short.h5"), "is not an HDF5 file");
+  write_bytes(folder_path("text.h5"), "heads,rank\n1,2\n", 15);
+  assert_unreadable(folder_path("text.h5"), "is not an HDF5 file");
+  write_bytes(folder_path("signature.h5"), "\x89HDF\r\n\x1a\n garbage", 16);
+  assert_unreadable(folder_path("signature.h5"), "is cut short or damaged");
 }
 
 static void hdf5_file_of_others_is_told_apart(void **state) {
   (void)state;
-  const hid_t file = H5Fcreate(in_folder("b.h5"), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t file = H5Fcreate(folder_path("b.h5"), H5F_ACC_EXCL, H5P_DEFAULT, H5P_DEFAULT);
   assert_true(H5Fclose(file) >= 0);
-  assert_unreadable(in_folder("b.h5"), "not a result file of mhasweep");
+  assert_unreadable(folder_path("b.h5"), "not a result file of mhasweep");
 }
 
 /* Cut anywhere, it is refused in one sentence, or (only padding was lost) read. */
@@ -51,7 +51,7 @@ static void file_cut_short_is_refused(void **state) {
   (void)state;
   struct stat facts;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  const char *path = in_folder("a.h5");
+  const char *path = folder_path("a.h5");
   must_create(path, sweep);
   assert_int_equal(stat(path, &facts), 0);
   for (off_t length = facts.st_size - 1; length > 8; length -= 1 + facts.st_size / 40) {
@@ -64,10 +64,10 @@ static void file_cut_short_is_refused(void **state) {
 static void file_without_status_is_refused(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  const hid_t file = H5Fopen(in_folder("a.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+  must_create(folder_path("a.h5"), sweep);
+  const hid_t file = H5Fopen(folder_path("a.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
   assert_true(H5Ldelete(file, "status", H5P_DEFAULT) >= 0 && H5Fclose(file) >= 0);
-  assert_unreadable(in_folder("a.h5"), "the variable status cannot be opened");
+  assert_unreadable(folder_path("a.h5"), "the variable status cannot be opened");
   mhas_sweep_destroy(sweep);
 }
 
@@ -75,8 +75,8 @@ static void file_without_status_is_refused(void **state) {
 static void variables_of_another_version_are_shown(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  const hid_t file = H5Fopen(in_folder("a.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+  must_create(folder_path("a.h5"), sweep);
+  const hid_t file = H5Fopen(folder_path("a.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
   const hsize_t shape[3] = {8, 2, 2};
   const hid_t line = H5Screate_simple(1, shape, NULL);
   const hid_t cube = H5Screate_simple(3, shape, NULL);
@@ -91,7 +91,7 @@ static void variables_of_another_version_are_shown(void **state) {
   assert_true(H5Dwrite(added, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, energies) >= 0);
   assert_true(H5Aclose(role) >= 0 && H5Dclose(added) >= 0 && H5Dclose(strange) >= 0 && H5Sclose(line) >= 0 &&
               H5Sclose(cube) >= 0 && H5Sclose(scalar) >= 0 && H5Tclose(text) >= 0 && H5Fclose(file) >= 0);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   const mhas_variable *energy = mhas_reader_variable(reader, mhas_reader_find(reader, "energy"));
   assert_int_equal(energy->role, MHAS_ROLE_RESULT);
   assert_int_equal(energy->type, MHAS_REAL);
@@ -108,8 +108,8 @@ static void points_beyond_the_end_are_an_error(void **state) {
   double number = 0.0;
   char text[4];
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  mhas_reader *reader = must_read(in_folder("a.h5"));
+  must_create(folder_path("a.h5"), sweep);
+  mhas_reader *reader = must_read(folder_path("a.h5"));
   const int heads = mhas_reader_find(reader, "heads");
   assert_int_equal(mhas_reader_numbers(reader, heads, 8, 1, &number, &error), MHAS_USAGE);
   assert_says(&error, "there is no point 8; they are numbered 0 to 7");
@@ -130,7 +130,7 @@ static void write_and_wait(const mhas_sweep *sweep, int ready) {
   mhas_error error;
   const int64_t rows[5] = {0, 1, 2, 3, 4};
   assert_int_equal(MPI_Init(NULL, NULL), MPI_SUCCESS);
-  mhas_store *store = must_open(in_folder("a.h5"), MPI_COMM_SELF, sweep);
+  mhas_store *store = must_open(folder_path("a.h5"), MPI_COMM_SELF, sweep);
   assert_int_equal(mhas_store_begin(store, rows, 5, &error), MHAS_OK);
   append(store, sweep, 0, MHAS_DONE, "");
   append(store, sweep, 1, MHAS_FAILED, "diverged at step 3");
@@ -148,14 +148,14 @@ static void killed_writer_leaves_a_file_that_opens_with_every_ended_row_right(vo
   mhas_error error;
   mhas_sweep *sweep = parse_sweep(MEMORIZE_SWEEP);
   const mhas_experiment *experiment = mhas_sweep_experiment(sweep);
-  must_create(in_folder("a.h5"), sweep);
+  must_create(folder_path("a.h5"), sweep);
   int ready[2];
   assert_int_equal(pipe(ready), 0);
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not leave it behind */
-    (void)setenv("TMPDIR", test_folder, 1); /* what MPI leaves there goes away with the folder */
+    (void)setenv("TMPDIR", folder, 1);      /* what MPI leaves there goes away with the folder */
     write_and_wait(sweep, ready[1]);
   }
   (void)close(ready[1]);
@@ -166,7 +166,7 @@ static void killed_writer_leaves_a_file_that_opens_with_every_ended_row_right(vo
   /* While the run has it open for writing, it can be read all the same. */
   const int8_t expected[6] = {MHAS_DONE, MHAS_FAILED, MHAS_RUNNING, MHAS_RUNNING, MHAS_RUNNING, MHAS_PENDING};
   for (int killed = 0; killed < 2; killed++) {
-    mhas_reader *reader = must_read(in_folder("a.h5"));
+    mhas_reader *reader = must_read(folder_path("a.h5"));
     for (int i = 0; i < 6; i++) {
       assert_number(reader, "status", i, expected[i]);
       assert_number(reader, "attempts", i, i < 5 ? 1 : 0);
@@ -181,7 +181,7 @@ static void killed_writer_leaves_a_file_that_opens_with_every_ended_row_right(vo
     }
   }
   uint8_t *status = NULL;
-  assert_int_equal(mhas_store_resume(in_folder("a.h5"), sweep, 6, false, &status, &error), MHAS_OK);
+  assert_int_equal(mhas_store_resume(folder_path("a.h5"), sweep, 6, false, &status, &error), MHAS_OK);
   assert_int_equal(status[0], MHAS_DONE);
   assert_int_equal(status[1], MHAS_FAILED);
   assert_int_equal(status[2], MHAS_PENDING);
@@ -191,7 +191,7 @@ static void killed_writer_leaves_a_file_that_opens_with_every_ended_row_right(vo
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
   const struct CMUnitTest tests[] = {
       TEST(what_is_no_result_file_is_called_by_its_name),
       TEST(hdf5_file_of_others_is_told_apart),

@@ -47,7 +47,7 @@ static void check_resumed(bool retry_failed) {
   mhas_error error;
   uint8_t *status = NULL;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  const char *path = in_folder("a.h5");
+  const char *path = folder_path("a.h5");
   must_create(path, sweep);
   set_statuses(path, mixed);
   assert_int_equal(mhas_store_resume(path, sweep, 8, retry_failed, &status, &error), MHAS_OK);
@@ -79,8 +79,8 @@ static void comments_and_order_of_keys_do_not_matter(void **state) {
   mhas_sweep *sweep = parse_sweep("experiment: probe\nseed: 7\nparameters: {heads: [1, 2], dim: 8, samples: 64}\n");
   mhas_sweep *same =
       parse_sweep("# again\nseed: 7\nparameters:\n  samples: 64\n  dim: 8\n  heads: [1, 2]\nexperiment: probe\n");
-  must_create(in_folder("a.h5"), sweep);
-  assert_int_equal(mhas_store_resume(in_folder("a.h5"), same, 2, false, &status, &error), MHAS_OK);
+  must_create(folder_path("a.h5"), sweep);
+  assert_int_equal(mhas_store_resume(folder_path("a.h5"), same, 2, false, &status, &error), MHAS_OK);
   mhas_free(status);
   mhas_sweep_destroy(same);
   mhas_sweep_destroy(sweep);
@@ -89,8 +89,8 @@ static void comments_and_order_of_keys_do_not_matter(void **state) {
 static void other_values_are_named_with_both(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep("experiment: probe\nseed: 7\nparameters: {heads: [1, 2], dim: 8, samples: 64}\n");
-  must_create(in_folder("a.h5"), sweep);
-  const char *path = in_folder("a.h5");
+  must_create(folder_path("a.h5"), sweep);
+  const char *path = folder_path("a.h5");
   assert_refused(path, "experiment: probe\nseed: 8\nparameters: {heads: [1, 2], dim: 8, samples: 64}\n", MHAS_USAGE,
                  "seed (7 in the file, 8 now); write to another file with -o");
   assert_refused(path, "experiment: probe\nseed: 7\nparameters: {heads: [1, 3], dim: 8, samples: 64}\n", MHAS_USAGE,
@@ -103,8 +103,8 @@ static void other_values_are_named_with_both(void **state) {
 static void another_experiment_is_named(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  assert_refused(in_folder("a.h5"), MEMORIZE_SWEEP, MHAS_USAGE,
+  must_create(folder_path("a.h5"), sweep);
+  assert_refused(folder_path("a.h5"), MEMORIZE_SWEEP, MHAS_USAGE,
                  "experiment (probe in the file, memorize now); write to another file with -o");
   mhas_sweep_destroy(sweep);
 }
@@ -119,8 +119,8 @@ static void long_values_are_shortened(void **state) {
   }
   mhas_text_append(&text, "]\n");
   mhas_sweep *sweep = parse_sweep(text.data);
-  must_create(in_folder("a.h5"), sweep);
-  assert_refused(in_folder("a.h5"), "experiment: probe\nparameters: {samples: 4, dim: [1, 2]}\n", MHAS_USAGE,
+  must_create(folder_path("a.h5"), sweep);
+  assert_refused(folder_path("a.h5"), "experiment: probe\nparameters: {samples: 4, dim: [1, 2]}\n", MHAS_USAGE,
                  " ... in the file, [1, 2] now); write to another file with -o");
   mhas_sweep_destroy(sweep);
   mhas_text_free(&text);
@@ -131,8 +131,8 @@ static void another_number_of_points_is_an_error(void **state) {
   mhas_error error;
   uint8_t *status = NULL;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  assert_int_equal(mhas_store_resume(in_folder("a.h5"), sweep, 9, false, &status, &error), MHAS_USAGE);
+  must_create(folder_path("a.h5"), sweep);
+  assert_int_equal(mhas_store_resume(folder_path("a.h5"), sweep, 9, false, &status, &error), MHAS_USAGE);
   assert_says(&error, "has 8 points, the sweep has 9");
   mhas_sweep_destroy(sweep);
 }
@@ -145,10 +145,10 @@ static void rows_that_ended_without_data_become_pending(void **state) {
   mhas_error error;
   uint8_t *status = NULL;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  set_variable(in_folder("a.h5"), "status", H5T_NATIVE_INT8, ended);
-  set_variable(in_folder("a.h5"), "seconds", H5T_NATIVE_DOUBLE, seconds);
-  assert_int_equal(mhas_store_resume(in_folder("a.h5"), sweep, 8, false, &status, &error), MHAS_OK);
+  must_create(folder_path("a.h5"), sweep);
+  set_variable(folder_path("a.h5"), "status", H5T_NATIVE_INT8, ended);
+  set_variable(folder_path("a.h5"), "seconds", H5T_NATIVE_DOUBLE, seconds);
+  assert_int_equal(mhas_store_resume(folder_path("a.h5"), sweep, 8, false, &status, &error), MHAS_OK);
   for (int i = 0; i < 8; i++) {
     assert_int_equal(status[i], isnan(seconds[i]) ? MHAS_PENDING : ended[i]);
   }
@@ -159,18 +159,18 @@ static void rows_that_ended_without_data_become_pending(void **state) {
 static void file_of_an_older_layout_is_left_alone(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  set_schema(in_folder("a.h5"), 0);
-  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "an older mhasweep (layout 0, this one writes 1)");
+  must_create(folder_path("a.h5"), sweep);
+  set_schema(folder_path("a.h5"), 0);
+  assert_refused(folder_path("a.h5"), PROBE_SWEEP, MHAS_USAGE, "an older mhasweep (layout 0, this one writes 1)");
   mhas_sweep_destroy(sweep);
 }
 
 static void file_of_a_newer_version_is_left_alone(void **state) {
   (void)state;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  set_schema(in_folder("a.h5"), 2);
-  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_USAGE, "newer mhasweep (layout 2, this one writes 1)");
+  must_create(folder_path("a.h5"), sweep);
+  set_schema(folder_path("a.h5"), 2);
+  assert_refused(folder_path("a.h5"), PROBE_SWEEP, MHAS_USAGE, "newer mhasweep (layout 2, this one writes 1)");
   mhas_sweep_destroy(sweep);
 }
 
@@ -178,15 +178,15 @@ static void impossible_status_is_named_with_its_point(void **state) {
   (void)state;
   const int8_t broken[8] = {MHAS_DONE, MHAS_DONE, MHAS_DONE, 17, 0, 0, 0, 0};
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
-  set_statuses(in_folder("a.h5"), broken);
-  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_IO, "point 3 has the status 17");
+  must_create(folder_path("a.h5"), sweep);
+  set_statuses(folder_path("a.h5"), broken);
+  assert_refused(folder_path("a.h5"), PROBE_SWEEP, MHAS_IO, "point 3 has the status 17");
   mhas_sweep_destroy(sweep);
 }
 
 static void missing_file_cannot_be_resumed(void **state) {
   (void)state;
-  assert_refused(in_folder("a.h5"), PROBE_SWEEP, MHAS_IO, "there is no such file");
+  assert_refused(folder_path("a.h5"), PROBE_SWEEP, MHAS_IO, "there is no such file");
 }
 
 /* A notebook that holds the file open, with HDF5's own lock on it. */
@@ -195,7 +195,7 @@ static void reader_does_not_stand_in_the_way(void **state) {
   mhas_error error;
   uint8_t *status = NULL;
   mhas_sweep *sweep = parse_sweep(PROBE_SWEEP);
-  must_create(in_folder("a.h5"), sweep);
+  must_create(folder_path("a.h5"), sweep);
   int ready[2];
   int done[2];
   assert_true(pipe(ready) == 0 && pipe(done) == 0);
@@ -204,7 +204,7 @@ static void reader_does_not_stand_in_the_way(void **state) {
   assert_true(child >= 0);
   if (child == 0) {
     (void)close(done[1]);
-    const hid_t file = H5Fopen(in_folder("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t file = H5Fopen(folder_path("a.h5"), H5F_ACC_RDONLY, H5P_DEFAULT);
     byte = file >= 0;
     (void)!write(ready[1], &byte, 1);
     (void)!read(done[0], &byte, 1);
@@ -212,7 +212,7 @@ static void reader_does_not_stand_in_the_way(void **state) {
   }
   assert_int_equal(read(ready[0], &byte, 1), 1);
   assert_int_equal(byte, 1);
-  const mhas_code code = mhas_store_resume(in_folder("a.h5"), sweep, 8, false, &status, &error);
+  const mhas_code code = mhas_store_resume(folder_path("a.h5"), sweep, 8, false, &status, &error);
   (void)close(done[1]);
   assert_int_equal(waitpid(child, NULL, 0), child);
   assert_int_equal(code, MHAS_OK);
@@ -221,7 +221,7 @@ static void reader_does_not_stand_in_the_way(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
   const struct CMUnitTest tests[] = {
       TEST(interrupted_points_become_pending),
       TEST(failed_points_become_pending_only_when_asked),
