@@ -333,7 +333,7 @@ const mhas_experiment mhas_experiment_icl = {
         "attention "
         "together, features alone (attention at its optimum), or features with birth-death and perturbation; reports "
         "where the loss stands on the ladder of critical values, how saddles are left, and what is learned in context.",
-    .numerics = 1,
+    .numerics = 2,
     .parameters = parameters,
     .parameter_count = P_COUNT,
     .results = results,

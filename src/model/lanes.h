@@ -38,6 +38,8 @@ enum { LANES_PRODUCT_DEPTH = 64 };
      * where a call of BLAS would take longer than the work. c is not read if beta is 0. */                        \
     void (*product)(bool a_turned, bool b_turned, int64_t m, int64_t n, int64_t k, number alpha, const number *a,  \
                     int64_t lda, const number *b, int64_t ldb, number beta, number *c, int64_t ldc);               \
+    /* c (R, k) = a (R, n) b^T, or +=, for b (k, n), all packed: sums as in dots. n is a multiple of 64 bytes. */  \
+    void (*turned)(bool adds, int64_t R, int64_t k, int64_t n, const number *a, const number *b, number *c);       \
     /* z (n) becomes sigma(z), by place of mhas_neuron; and p (n) becomes p sigma'(z), where s = sigma(z). */      \
     void (*neuron[3])(int64_t n, number * z);                                                                      \
     void (*slope[3])(int64_t n, const number *s, number *p);                                                       \

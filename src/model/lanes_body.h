@@ -23,6 +23,17 @@
 #define NAMED_(name, level) NAMED(name, level)
 #define NAME(name) NAMED_(name, LANES_LEVEL)
 #define LANES ((int64_t)(64 / sizeof(NUMBER))) /* partial sums: as many as the widest unit has lanes */
+#if defined(__AVX512F__)
+#define REGISTER 64
+#elif defined(__AVX__)
+#define REGISTER 32
+#else
+#define REGISTER 16
+#endif
+
+/* A register's worth of numbers: longer vectors the compiler would keep in memory. Of them, 64 bytes have UNITS. */
+enum { NAME(UNIT) = REGISTER / sizeof(NUMBER), NAME(UNITS) = 64 / REGISTER };
+typedef NUMBER NAME(unit) __attribute__((vector_size(REGISTER), aligned(sizeof(NUMBER)), may_alias));
 
 /* 2^k from t, a sum that has k in its low bits. */
 static inline NUMBER NAME(power_of_two)(NUMBER t) {
@@ -35,10 +46,19 @@ static inline NUMBER NAME(power_of_two)(NUMBER t) {
   return power.number;
 }
 
-#if !LANES_FLOAT
-/* exp(x) = 2^k (q + p) / (q - p) */
-static inline double NAME(exp_reduce)(double x, double *p, double *q) {
-  const double shift = 6755399441055744.0; /* 1.5 2^52: adding it rounds to an integer, found in the low bits */
+/* exp(x) = 2^k (q + p) / (q - p), by a minimax approximation of r coth(r/2): in double precision that of Moshier's
+ * Cephes library, in single precision 2 + r^2/6 - r^4/360 with its last two coefficients fitted. Returns 2^k. */
+static inline NUMBER NAME(exp_reduce)(NUMBER x, NUMBER *p, NUMBER *q) {
+#if LANES_FLOAT
+  const float shift = 12582912.0F; /* 1.5 2^23: adding it rounds to an integer, found in the low bits of the sum */
+  const float t = x * 1.44269504088896341F + shift;
+  const float k = t - shift;
+  const float r = (x - k * 0.693359375F) - k * -2.12194440e-4F;
+  const float rr = r * r;
+  *p = r;
+  *q = (-2.766007325e-3F * rr + 1.666661799e-1F) * rr + 2.0F;
+#else
+  const double shift = 6755399441055744.0; /* 1.5 2^52 */
   const double t = x * 1.4426950408889634074 + shift;
   const double k = t - shift;
   const double r = (x - k * 6.93145751953125e-1) - k * 1.42860682030941723212e-6;
@@ -46,16 +66,16 @@ static inline double NAME(exp_reduce)(double x, double *p, double *q) {
   *p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1);
   *q = ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr +
        2.00000000000000000005;
+#endif
   return NAME(power_of_two)(t);
 }
-#endif
 
 /* exp for x <= 0 (NaN stays NaN), as in Moshier's Cephes library: x = k ln 2 + r, exp(r) by a minimax approximation,
  * 2^k by its bits. Below the smallest normal result it is 0. Within 2 units in the last place. */
 static inline NUMBER NAME(exp_negative)(NUMBER x) {
 #if LANES_FLOAT
   const float lowest = -87.3365447504F;
-  const float shift = 12582912.0F; /* 1.5 2^23: adding it rounds to an integer, found in the low bits of the sum */
+  const float shift = 12582912.0F;
   const float t = x * 1.44269504088896341F + shift;
   const float k = t - shift;
   const float r = (x - k * 0.693359375F) - k * -2.12194440e-4F;
@@ -280,189 +300,8 @@ static void NAME(adam)(int64_t count, NUMBER rate, NUMBER root, NUMBER keep1, NU
   }
 }
 
-/* ---- small products ---- */
-
-/* A register's worth of lanes, or several registers that the compiler makes of it; and half of that. */
-typedef NUMBER NAME(whole) __attribute__((vector_size(64), aligned(sizeof(NUMBER)), may_alias));
-typedef NUMBER NAME(half) __attribute__((vector_size(32), aligned(sizeof(NUMBER)), may_alias));
-
-/* packed (k, width) = `width` rows of b (with a stride) turned; width is a multiple of the tile. */
-static inline void NAME(pack)(int64_t width, int64_t k, const NUMBER *b, int64_t ldb, NUMBER *packed) {
-  const int64_t tiles = k / NAME(TILE) * NAME(TILE);
-  for (int64_t j = 0; j < width; j += NAME(TILE)) {
-    for (int64_t p = 0; p < tiles; p += NAME(TILE)) {
-      NAME(turn_tile)(b + j * ldb + p, ldb, packed + p * width + j, width);
-    }
-  }
-  for (int64_t p = tiles; p < k; p++) {
-    for (int64_t j = 0; j < width; j++) {
-      packed[p * width + j] = b[j * ldb + p];
-    }
-  }
-}
-
-/* ROWS rows of c, as many columns as ROW has lanes: sums in the order of k. a_row and a_step: from one row of op(a) to
- * the next, and from one entry in a row to the next. */
-#define PRODUCT_ROWS(ROW, ROWS)                                                                                  \
-  static inline void NAME(ROW##_##ROWS)(int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row, int64_t a_step, \
-                                        const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, int64_t ldc) {     \
-    NAME(ROW) sum[ROWS] = {{0}};                                                                                 \
-    for (int64_t p = 0; p < k; p++) {                                                                            \
-      const NAME(ROW) columns = *(const NAME(ROW) *)(b + p * ldb);                                               \
-      for (int i = 0; i < (ROWS); i++) {                                                                         \
-        sum[i] += a[i * a_row + p * a_step] * columns;                                                           \
-      }                                                                                                          \
-    }                                                                                                            \
-    for (int i = 0; i < (ROWS); i++) {                                                                           \
-      NAME(ROW) *to = (NAME(ROW) *)(c + i * ldc);                                                                \
-      *to = beta == 0 ? alpha * sum[i] : alpha * sum[i] + beta * *to;                                            \
-    }                                                                                                            \
-  }
-#define PRODUCT_COLUMNS(ROW)                                                                                   \
-  PRODUCT_ROWS(ROW, 1)                                                                                         \
-  PRODUCT_ROWS(ROW, 2)                                                                                         \
-  PRODUCT_ROWS(ROW, 4)                                                                                         \
-  PRODUCT_ROWS(ROW, 8)                                                                                         \
-  static inline void NAME(columns_##ROW)(int64_t m, int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row,   \
-                                         int64_t a_step, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, \
-                                         int64_t ldc) {                                                        \
-    int64_t i = 0;                                                                                             \
-    for (; i + 8 <= m; i += 8) {                                                                               \
-      NAME(ROW##_8)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-    }                                                                                                          \
-    if (i + 4 <= m) {                                                                                          \
-      NAME(ROW##_4)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-      i += 4;                                                                                                  \
-    }                                                                                                          \
-    if (i + 2 <= m) {                                                                                          \
-      NAME(ROW##_2)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-      i += 2;                                                                                                  \
-    }                                                                                                          \
-    if (i < m) {                                                                                               \
-      NAME(ROW##_1)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-    }                                                                                                          \
-  }
-PRODUCT_COLUMNS(whole)
-PRODUCT_COLUMNS(half)
-#undef PRODUCT_COLUMNS
-#undef PRODUCT_ROWS
-
-/* Columns first .. n - 1, one by one. */
-static inline void NAME(columns_single)(int64_t m, int64_t first, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a,
-                                        int64_t a_row, int64_t a_step, const NUMBER *b, int64_t b_column,
-                                        int64_t b_step, NUMBER beta, NUMBER *c, int64_t ldc) {
-  for (int64_t i = 0; i < m; i++) {
-    for (int64_t j = first; j < n; j++) {
-      NUMBER sum = 0;
-      for (int64_t p = 0; p < k; p++) {
-        sum += a[i * a_row + p * a_step] * b[j * b_column + p * b_step];
-      }
-      c[i * ldc + j] = beta == 0 ? alpha * sum : alpha * sum + beta * c[i * ldc + j];
-    }
-  }
-}
-
-static void NAME(product)(bool a_turned, bool b_turned, int64_t m, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a,
-                          int64_t lda, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, int64_t ldc) {
-  const int64_t a_row = a_turned ? 1 : lda;
-  const int64_t a_step = a_turned ? lda : 1;
-  NUMBER packed[LANES_PRODUCT_DEPTH * LANES];
-  int64_t first = 0;
-  while (first + LANES / 2 <= n) {
-    const int64_t width = first + LANES <= n ? LANES : LANES / 2;
-    const NUMBER *columns = b + first;
-    if (b_turned) {
-      NAME(pack)(width, k, b + first * ldb, ldb, packed);
-      columns = packed;
-    }
-    const int64_t stride = b_turned ? width : ldb;
-    if (width == LANES) {
-      NAME(columns_whole)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
-    } else {
-      NAME(columns_half)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
-    }
-    first += width;
-  }
-  NAME(columns_single)
-  (m, first, n, k, alpha, a, a_row, a_step, b, b_turned ? ldb : 1, b_turned ? 1 : ldb, beta, c, ldc);
-}
-
-/* ---- neurons ---- */
-
-/* exp(x) for x <= 0 as top / bottom, so that what is made of it takes one division in all. */
-static inline void NAME(exp_parts)(NUMBER x, NUMBER *top, NUMBER *bottom) {
-#if LANES_FLOAT
-  *top = NAME(exp_negative)(x);
-  *bottom = 1;
-#else
-  double p;
-  double q;
-  const double power = NAME(exp_reduce)(x, &p, &q);
-  *top = x < -708.396418532264 ? 0 : (q + p) * power;
-  *bottom = q - p;
-#endif
-}
-
-static void NAME(sigmoid)(int64_t n, NUMBER *z) {
-  for (int64_t i = 0; i < n; i++) {
-    NUMBER top;
-    NUMBER bottom;
-    NAME(exp_parts)(z[i] < 0 ? z[i] : -z[i], &top, &bottom);
-    z[i] = (z[i] < 0 ? top : bottom) / (top + bottom);
-  }
-}
-
-static void NAME(sigmoid_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
-  for (int64_t i = 0; i < n; i++) {
-    p[i] *= s[i] * (1 - s[i]);
-  }
-}
-
-/* Near 0 by a minimax approximation (Cephes), where 1 - exp(-2 z) would lose digits. */
-static inline NUMBER NAME(tanh_small)(NUMBER z) {
-  const NUMBER zz = z * z;
-#if LANES_FLOAT
-  const float p =
-      (((-5.70498872745e-3F * zz + 2.06390887954e-2F) * zz - 5.37397155531e-2F) * zz + 1.33314422036e-1F) * zz -
-      3.33332819422e-1F;
-  return z + z * (zz * p);
-#else
-  const double p = (-9.64399179425052238628e-1 * zz - 9.92877231001918586564e1) * zz - 1.61468768441708447952e3;
-  const double q = ((zz + 1.12811678491632931402e2) * zz + 2.23548839060100448583e3) * zz + 4.84406305325125486048e3;
-  return z + z * (zz * (p / q));
-#endif
-}
-
-static void NAME(tanh)(int64_t n, NUMBER *z) {
-  for (int64_t i = 0; i < n; i++) {
-    const NUMBER size = z[i] < 0 ? -z[i] : z[i];
-    NUMBER top;
-    NUMBER bottom;
-    NAME(exp_parts)(-2 * size, &top, &bottom);
-    const NUMBER far = (bottom - top) / (bottom + top);
-    const NUMBER near = NAME(tanh_small)(z[i]);
-    const NUMBER signed_far = z[i] < 0 ? -far : far;
-    z[i] = size < (NUMBER)0.625 ? near : signed_far;
-  }
-}
-
-static void NAME(tanh_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
-  for (int64_t i = 0; i < n; i++) {
-    p[i] *= 1 - s[i] * s[i];
-  }
-}
-
-static void NAME(relu)(int64_t n, NUMBER *z) {
-  for (int64_t i = 0; i < n; i++) {
-    z[i] = z[i] < 0 ? 0 : z[i]; /* NaN stays */
-  }
-}
-
-static void NAME(relu_slope)(int64_t n, const NUMBER *restrict s, NUMBER *restrict p) {
-  for (int64_t i = 0; i < n; i++) {
-    p[i] = s[i] > 0 ? p[i] : 0;
-  }
-}
+#include "model/lanes_neurons.h"
+#include "model/lanes_product.h"
 
 const TABLE_TYPE NAME(mhas_lanes) = {
     .turn = NAME(turn),
@@ -473,6 +312,7 @@ const TABLE_TYPE NAME(mhas_lanes) = {
     .add = NAME(add),
     .adam = NAME(adam),
     .product = NAME(product),
+    .turned = NAME(turned),
     .neuron = {NAME(sigmoid), NAME(tanh), NAME(relu)},
     .slope = {NAME(sigmoid_slope), NAME(tanh_slope), NAME(relu_slope)},
 };
@@ -486,3 +326,4 @@ const TABLE_TYPE NAME(mhas_lanes) = {
 #undef TABLE_TYPE
 #undef HALVES
 #undef LANES
+#undef REGISTER

@@ -4,7 +4,17 @@
 #include "model/lanes.h"
 #include "model/meanfield_parts.h"
 
-/* R tokens: a block of (R, M) numbers is to fit beside another one into half a megabyte of cache. It follows from the
+static size_t number_size(mhas_precision precision) {
+  return precision == MHAS_FLOAT32 ? sizeof(float) : sizeof(double);
+}
+
+/* P: M as a whole number of the widest registers, so that loops along a row have no end to treat. */
+static int64_t row_of(const mhas_meanfield_shape *s, mhas_precision precision) {
+  const int64_t lanes = 64 / (int64_t)number_size(precision);
+  return (s->neurons + lanes - 1) / lanes * lanes;
+}
+
+/* R tokens: a block of (R, P) numbers is to fit beside another one into half a megabyte of cache. It follows from the
  * shape alone, so that sums run in one order everywhere. */
 static int64_t block_of(const mhas_meanfield_shape *s) {
   enum { NUMBERS = 16384, LEAST = 8, MOST = 128 };
@@ -15,31 +25,26 @@ static int64_t block_of(const mhas_meanfield_shape *s) {
 }
 
 /* The numbers in a buffer, as a double: it may be more than can be allocated. */
-static double count_of(const mhas_meanfield_shape *s, meanfield_buffer buffer) {
+static double count_of(const mhas_meanfield_shape *s, mhas_precision precision, meanfield_buffer buffer) {
   const double N = (double)s->tokens;
-  const double M = (double)s->neurons;
+  const double P = (double)row_of(s, precision);
   const double d = (double)s->dim;
   const double k = (double)s->features;
   switch (buffer) {
     case MF_TOKENS: return N * d;
-    case MF_VALUES: return N * M;
+    case MF_VALUES: return N * P;
     case MF_W:
     case MF_V_W:
-    case MF_G_W: return d * M;
+    case MF_G_W: return d * P;
     case MF_A:
-    case MF_OUT:
-    case MF_V_OUT:
-    case MF_G_A: return k * M;
-    case MF_BLOCK: return (double)block_of(s) * M;
+    case MF_V_A:
+    case MF_G_A: return k * P;
+    case MF_BLOCK: return (double)block_of(s) * P;
     case MF_H:
     case MF_Q: return N * k;
     case MF_BUFFERS: break;
   }
   return 0.0;
-}
-
-static size_t number_size(mhas_precision precision) {
-  return precision == MHAS_FLOAT32 ? sizeof(float) : sizeof(double);
 }
 
 mhas_code mhas_meanfield_check(const mhas_meanfield_shape *shape, mhas_error *error) {
@@ -51,7 +56,7 @@ mhas_code mhas_meanfield_check(const mhas_meanfield_shape *shape, mhas_error *er
   }
   if (mhas_meanfield_bytes(shape, MHAS_FLOAT64) > 0x1p47) {
     return mhas_fail(error, MHAS_LIMIT, "tokens x neurons: %.3g numbers, more than a machine can address",
-                     count_of(shape, MF_VALUES));
+                     count_of(shape, MHAS_FLOAT64, MF_VALUES));
   }
   return MHAS_OK;
 }
@@ -59,7 +64,7 @@ mhas_code mhas_meanfield_check(const mhas_meanfield_shape *shape, mhas_error *er
 double mhas_meanfield_bytes(const mhas_meanfield_shape *shape, mhas_precision precision) {
   double numbers = 0.0;
   for (meanfield_buffer i = 0; i < MF_BUFFERS; i++) {
-    numbers += count_of(shape, i);
+    numbers += count_of(shape, precision, i);
   }
   return (double)number_size(precision) * numbers;
 }
@@ -74,10 +79,11 @@ mhas_code mhas_meanfield_create(const mhas_meanfield_shape *shape, mhas_precisio
   m->shape = *shape;
   m->kernels = single ? &mhas_meanfield_kernels_float : &mhas_meanfield_kernels_double;
   m->lanes = single ? (const void *)mhas_lanes_float(level) : (const void *)mhas_lanes_double(level);
+  m->row = row_of(shape, precision);
   m->block = block_of(shape);
   for (meanfield_buffer i = 0; i < MF_BUFFERS; i++) {
     const mhas_code code =
-        mhas_alloc(&m->buffer[i], (size_t)count_of(shape, i), number_size(precision), "the MLP", error);
+        mhas_alloc(&m->buffer[i], (size_t)count_of(shape, precision, i), number_size(precision), "the MLP", error);
     if (code != MHAS_OK) {
       mhas_meanfield_destroy(m);
       return code;

@@ -5,30 +5,28 @@
 #include "mhasweep/meanfield.h"
 #include "model/parts.h"
 
-/* Matrices in the precision of the model, row-major. What is along M neurons is turned, so that rows are long. */
+/* Matrices in the precision of the model, row-major. What is along M neurons is turned, so that rows are long, and such
+ * rows have P numbers: M, and zeros up to a multiple of 64 bytes. */
 typedef enum meanfield_buffer {
   MF_TOKENS, /* (N, d) */
-  MF_VALUES, /* (N, M): sigma(w_i . x_n) */
-  MF_W,      /* (d, M) */
-  MF_A,      /* (k, M) */
-  MF_OUT,    /* (M, k): a / M */
-  MF_V_W,    /* (d, M) */
-  MF_V_OUT,  /* (M, k): v_a / M */
-  MF_BLOCK,  /* (R, M): what passes through a block of R tokens */
-  MF_H,      /* (N, k): h or u */
+  MF_VALUES, /* (N, P): sigma(w_i . x_n) */
+  MF_W,      /* (d, P) */
+  MF_A,      /* (k, P) */
+  MF_V_W,    /* (d, P) */
+  MF_V_A,    /* (k, P) */
+  MF_BLOCK,  /* (R, P): what passes through a block of R tokens */
+  MF_H,      /* (N, k): M h or M u */
   MF_Q,      /* (N, k): q / N */
-  MF_G_A,    /* (k, M) */
-  MF_G_W,    /* (d, M) */
+  MF_G_A,    /* (k, P) */
+  MF_G_W,    /* (d, P) */
   MF_BUFFERS
 } meanfield_buffer;
 
 typedef enum meanfield_product {
-  MF_INPUTS,     /* (R, M) = tokens W */
-  MF_OUTPUTS,    /* (R, k) = values out */
-  MF_ADD_OUTPUT, /* (R, k) += block out */
-  MF_BACK,       /* (R, M) = q A */
-  MF_ONTO_A,     /* (k, M) += q^T values */
-  MF_ONTO_W,     /* (d, M) += tokens^T block */
+  MF_INPUTS, /* (R, P) = tokens W */
+  MF_BACK,   /* (R, P) = q A */
+  MF_ONTO_A, /* (k, P) += q^T values */
+  MF_ONTO_W, /* (d, P) += tokens^T block */
   MF_PRODUCTS
 } meanfield_product;
 
@@ -46,7 +44,8 @@ struct mhas_meanfield {
   mhas_meanfield_shape shape;
   const meanfield_kernels *kernels;
   const void *lanes;               /* lanes_float or lanes_double */
-  int64_t block;                   /* R: tokens that are worked on at a time, so that (R, M) stays in cache */
+  int64_t row;                     /* P */
+  int64_t block;                   /* R: tokens that are worked on at a time, so that (R, P) stays in cache */
   product product[2][MF_PRODUCTS]; /* for R tokens, and for those left over */
   void *buffer[MF_BUFFERS];
 };

@@ -1,4 +1,5 @@
-/* Products too small for BLAS: right at every size, the same bits at every level of the vector unit. */
+/* Products too small for BLAS, or too narrow for libxsmm: right at every size, the same bits at every level of the
+ * vector unit. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -118,11 +119,48 @@ static void what_is_overwritten_is_not_read(void **state) {
   }
 }
 
+/* Entries of a b^T are the dot products that `dots` makes, bit by bit, in tiles of any size. */
+static void turned_products_are_dot_products(void **state) {
+  (void)state;
+  enum { MOST_R = 5, MOST_K = 8, MOST_N = 96, NUMBERS = MOST_K * MOST_N, OUT = MOST_R * MOST_K };
+  static double a[NUMBERS], b[NUMBERS];
+  static float a4[NUMBERS], b4[NUMBERS];
+  mhas_random_normal(seed, MHAS_STREAM_SAMPLE, 0, NUMBERS, a);
+  mhas_random_normal(seed, MHAS_STREAM_SAMPLE, NUMBERS, NUMBERS, b);
+  for (int i = 0; i < NUMBERS; i++) {
+    a4[i] = (float)a[i];
+    b4[i] = (float)b[i];
+  }
+  const lanes_double *plain = mhas_lanes_double(LANES_PLAIN);
+  const lanes_float *plain4 = mhas_lanes_float(LANES_PLAIN);
+  for (lanes_level level = 0; level <= mhas_lanes_level(); level++) {
+    for (int which = 0; which < MOST_R * MOST_K * 3 * 2; which++) {
+      const bool adds = which % 2 == 1;
+      const int64_t n = (int64_t[]){16, 48, MOST_N}[which / 2 % 3], R = which / 6 % MOST_R + 1, k = which / 30 + 1;
+      double c[OUT + 1], dot = 0.0;
+      float c4[OUT + 1], dot4 = 0.0F;
+      for (int i = 0; i <= OUT; i++) {
+        c[i] = c4[i] = 3.0F;
+      }
+      mhas_lanes_double(level)->turned(adds, R, k, n, a, b, c);
+      mhas_lanes_float(level)->turned(adds, R, k, n, a4, b4, c4);
+      for (int64_t i = 0; i < R * k; i++) {
+        plain->dots(1, n, a + i / k * n, b + i % k * n, n, &dot);
+        plain4->dots(1, n, a4 + i / k * n, b4 + i % k * n, n, &dot4);
+        assert_true(c[i] == (adds ? 3.0 + dot : dot));
+        assert_true(c4[i] == (adds ? 3.0F + dot4 : dot4));
+      }
+      assert_true(c[R * k] == 3.0 && c4[R * k] == 3.0F);
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(small_products_are_right_at_every_size_and_level),
       cmocka_unit_test(the_deepest_product_is_right),
       cmocka_unit_test(what_is_overwritten_is_not_read),
+      cmocka_unit_test(turned_products_are_dot_products),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
