@@ -1,8 +1,9 @@
-/* ---- small products ---- */
+/* Part of lanes_body.h: products too small for BLAS. */
 
-/* A register's worth of lanes, or several registers that the compiler makes of it; and half of that. */
-typedef NUMBER NAME(whole) __attribute__((vector_size(64), aligned(sizeof(NUMBER)), may_alias));
-typedef NUMBER NAME(half) __attribute__((vector_size(32), aligned(sizeof(NUMBER)), may_alias));
+/* Half of 64 bytes, or the register if it is shorter. */
+#define HALF_REGISTER (REGISTER < 32 ? REGISTER : 32)
+enum { NAME(HALF) = HALF_REGISTER / sizeof(NUMBER) };
+typedef NUMBER NAME(half) __attribute__((vector_size(HALF_REGISTER), aligned(sizeof(NUMBER)), may_alias));
 
 /* packed (k, width) = `width` rows of b (with a stride) turned; width is a multiple of the tile. */
 static inline void NAME(pack)(int64_t width, int64_t k, const NUMBER *b, int64_t ldb, NUMBER *packed) {
@@ -19,66 +20,82 @@ static inline void NAME(pack)(int64_t width, int64_t k, const NUMBER *b, int64_t
   }
 }
 
-/* ROWS rows of c, as many columns as ROW has lanes: sums in the order of k. a_row and a_step: from one row of op(a) to
- * the next, and from one entry in a row to the next. */
-#define PRODUCT_ROWS(ROW, ROWS)                                                                                  \
-  static inline void NAME(ROW##_##ROWS)(int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row, int64_t a_step, \
-                                        const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, int64_t ldc) {     \
-    NAME(ROW) sum[ROWS] = {{0}};                                                                                 \
-    for (int64_t p = 0; p < k; p++) {                                                                            \
-      const NAME(ROW) columns = *(const NAME(ROW) *)(b + p * ldb);                                               \
-      for (int i = 0; i < (ROWS); i++) {                                                                         \
-        sum[i] += a[i * a_row + p * a_step] * columns;                                                           \
-      }                                                                                                          \
+/* ROWS rows of c, and of each COUNT registers of type PIECE with WIDTH columns: sums in the order of k. a_row and
+ * a_step: from one row of op(a) to the next, and from one entry in a row to the next. */
+#define PRODUCT_ROWS(PIECE, WIDTH, COUNT, ROWS)                                                                      \
+  static inline void NAME(PIECE##_rows_##ROWS)(int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row,              \
+                                               int64_t a_step, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, \
+                                               int64_t ldc) {                                                        \
+    NAME(PIECE) sum[ROWS][COUNT];                                                                                    \
+    for (int i = 0; i < (ROWS); i++) {                                                                               \
+      for (int u = 0; u < (COUNT); u++) {                                                                            \
+        sum[i][u] = (NAME(PIECE)){0};                                                                                \
+      }                                                                                                              \
+    }                                                                                                                \
+    for (int64_t p = 0; p < k; p++) {                                                                                \
+      for (int u = 0; u < (COUNT); u++) {                                                                            \
+        const NAME(PIECE) columns = *(const NAME(PIECE) *)(b + p * ldb + u * (WIDTH));                               \
+        for (int i = 0; i < (ROWS); i++) {                                                                           \
+          sum[i][u] += a[i * a_row + p * a_step] * columns;                                                          \
+        }                                                                                                            \
+      }                                                                                                              \
+    }                                                                                                                \
+    for (int i = 0; i < (ROWS); i++) {                                                                               \
+      for (int u = 0; u < (COUNT); u++) {                                                                            \
+        NAME(PIECE) *to = (NAME(PIECE) *)(c + i * ldc + u * (WIDTH));                                                \
+        *to = beta == 0 ? alpha * sum[i][u] : alpha * sum[i][u] + beta * *to;                                        \
+      }                                                                                                              \
+    }                                                                                                                \
+  }
+/* At most MOST rows at a time: their sums have to find room in the registers. */
+#define PRODUCT_COLUMNS(PIECE, WIDTH, COUNT, MOST)                                                               \
+  PRODUCT_ROWS(PIECE, WIDTH, COUNT, 1)                                                                           \
+  PRODUCT_ROWS(PIECE, WIDTH, COUNT, 2)                                                                           \
+  PRODUCT_ROWS(PIECE, WIDTH, COUNT, 4)                                                                           \
+  PRODUCT_ROWS(PIECE, WIDTH, COUNT, 8)                                                                           \
+  static inline void NAME(columns_##PIECE)(int64_t m, int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row,   \
+                                           int64_t a_step, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, \
+                                           int64_t ldc) {                                                        \
+    int64_t i = 0;                                                                                               \
+    for (; (MOST) >= 8 && i + 8 <= m; i += 8) {                                                                  \
+      NAME(PIECE##_rows_8)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);              \
     }                                                                                                            \
-    for (int i = 0; i < (ROWS); i++) {                                                                           \
-      NAME(ROW) *to = (NAME(ROW) *)(c + i * ldc);                                                                \
-      *to = beta == 0 ? alpha * sum[i] : alpha * sum[i] + beta * *to;                                            \
+    for (; (MOST) >= 4 && i + 4 <= m; i += 4) {                                                                  \
+      NAME(PIECE##_rows_4)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);              \
+    }                                                                                                            \
+    for (; i + 2 <= m; i += 2) {                                                                                 \
+      NAME(PIECE##_rows_2)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);              \
+    }                                                                                                            \
+    if (i < m) {                                                                                                 \
+      NAME(PIECE##_rows_1)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);              \
     }                                                                                                            \
   }
-#define PRODUCT_COLUMNS(ROW)                                                                                   \
-  PRODUCT_ROWS(ROW, 1)                                                                                         \
-  PRODUCT_ROWS(ROW, 2)                                                                                         \
-  PRODUCT_ROWS(ROW, 4)                                                                                         \
-  PRODUCT_ROWS(ROW, 8)                                                                                         \
-  static inline void NAME(columns_##ROW)(int64_t m, int64_t k, NUMBER alpha, const NUMBER *a, int64_t a_row,   \
-                                         int64_t a_step, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, \
-                                         int64_t ldc) {                                                        \
-    int64_t i = 0;                                                                                             \
-    for (; i + 8 <= m; i += 8) {                                                                               \
-      NAME(ROW##_8)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-    }                                                                                                          \
-    if (i + 4 <= m) {                                                                                          \
-      NAME(ROW##_4)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-      i += 4;                                                                                                  \
-    }                                                                                                          \
-    if (i + 2 <= m) {                                                                                          \
-      NAME(ROW##_2)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-      i += 2;                                                                                                  \
-    }                                                                                                          \
-    if (i < m) {                                                                                               \
-      NAME(ROW##_1)(k, alpha, a + i * a_row, a_row, a_step, b, ldb, beta, c + i * ldc, ldc);                   \
-    }                                                                                                          \
-  }
-PRODUCT_COLUMNS(whole)
-PRODUCT_COLUMNS(half)
+PRODUCT_COLUMNS(unit, NAME(UNIT), NAME(UNITS), REGISTER / 8)
+PRODUCT_COLUMNS(half, NAME(HALF), 32 / HALF_REGISTER, HALF_REGISTER / 4)
 #undef PRODUCT_COLUMNS
 #undef PRODUCT_ROWS
+#undef HALF_REGISTER
 
-/* Columns first .. n - 1, one by one. */
-static inline void NAME(columns_single)(int64_t m, int64_t first, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a,
-                                        int64_t a_row, int64_t a_step, const NUMBER *b, int64_t b_column,
-                                        int64_t b_step, NUMBER beta, NUMBER *c, int64_t ldc) {
-  for (int64_t i = 0; i < m; i++) {
-    for (int64_t j = first; j < n; j++) {
-      NUMBER sum = 0;
-      for (int64_t p = 0; p < k; p++) {
-        sum += a[i * a_row + p * a_step] * b[j * b_column + p * b_step];
-      }
-      c[i * ldc + j] = beta == 0 ? alpha * sum : alpha * sum + beta * c[i * ldc + j];
-    }
+/* Columns first .. n - 1, one by one, and ROWS rows of each. */
+#define SINGLE_ROWS(ROWS)                                                                                    \
+  static inline void NAME(single_##ROWS)(int64_t first, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a, \
+                                         int64_t a_row, int64_t a_step, const NUMBER *b, int64_t b_column,   \
+                                         int64_t b_step, NUMBER beta, NUMBER *c, int64_t ldc) {              \
+    for (int64_t j = first; j < n; j++) {                                                                    \
+      NUMBER sum[ROWS] = {0};                                                                                \
+      for (int64_t p = 0; p < k; p++) {                                                                      \
+        for (int i = 0; i < (ROWS); i++) {                                                                   \
+          sum[i] += a[i * a_row + p * a_step] * b[j * b_column + p * b_step];                                \
+        }                                                                                                    \
+      }                                                                                                      \
+      for (int i = 0; i < (ROWS); i++) {                                                                     \
+        c[i * ldc + j] = beta == 0 ? alpha * sum[i] : alpha * sum[i] + beta * c[i * ldc + j];                \
+      }                                                                                                      \
+    }                                                                                                        \
   }
-}
+SINGLE_ROWS(1)
+SINGLE_ROWS(4)
+#undef SINGLE_ROWS
 
 static void NAME(product)(bool a_turned, bool b_turned, int64_t m, int64_t n, int64_t k, NUMBER alpha, const NUMBER *a,
                           int64_t lda, const NUMBER *b, int64_t ldb, NUMBER beta, NUMBER *c, int64_t ldc) {
@@ -95,12 +112,19 @@ static void NAME(product)(bool a_turned, bool b_turned, int64_t m, int64_t n, in
     }
     const int64_t stride = b_turned ? width : ldb;
     if (width == LANES) {
-      NAME(columns_whole)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
+      NAME(columns_unit)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
     } else {
       NAME(columns_half)(m, k, alpha, a, a_row, a_step, columns, stride, beta, c + first, ldc);
     }
     first += width;
   }
-  NAME(columns_single)
-  (m, first, n, k, alpha, a, a_row, a_step, b, b_turned ? ldb : 1, b_turned ? 1 : ldb, beta, c, ldc);
+  const int64_t b_column = b_turned ? ldb : 1;
+  const int64_t b_step = b_turned ? 1 : ldb;
+  int64_t i = 0;
+  for (; first < n && i + 4 <= m; i += 4) {
+    NAME(single_4)(first, n, k, alpha, a + i * a_row, a_row, a_step, b, b_column, b_step, beta, c + i * ldc, ldc);
+  }
+  for (; first < n && i < m; i++) {
+    NAME(single_1)(first, n, k, alpha, a + i * a_row, a_row, a_step, b, b_column, b_step, beta, c + i * ldc, ldc);
+  }
 }
