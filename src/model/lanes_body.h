@@ -46,50 +46,53 @@ static inline NUMBER NAME(power_of_two)(NUMBER t) {
   return power.number;
 }
 
-/* exp(x) = 2^k (q + p) / (q - p), by a minimax approximation of r coth(r/2): in double precision that of Moshier's
- * Cephes library, in single precision 2 + r^2/6 - r^4/360 with its last two coefficients fitted. Returns 2^k. */
-static inline NUMBER NAME(exp_reduce)(NUMBER x, NUMBER *p, NUMBER *q) {
+/* x = k ln 2 + r, with |r| up to ln 2 / 2; returns 2^k. */
+static inline NUMBER NAME(exp_reduce)(NUMBER x, NUMBER *r) {
 #if LANES_FLOAT
   const float shift = 12582912.0F; /* 1.5 2^23: adding it rounds to an integer, found in the low bits of the sum */
   const float t = x * 1.44269504088896341F + shift;
   const float k = t - shift;
-  const float r = (x - k * 0.693359375F) - k * -2.12194440e-4F;
-  const float rr = r * r;
-  *p = r;
-  *q = (-2.766007325e-3F * rr + 1.666661799e-1F) * rr + 2.0F;
+  *r = (x - k * 0.693359375F) - k * -2.12194440e-4F;
 #else
   const double shift = 6755399441055744.0; /* 1.5 2^52 */
   const double t = x * 1.4426950408889634074 + shift;
   const double k = t - shift;
-  const double r = (x - k * 6.93145751953125e-1) - k * 1.42860682030941723212e-6;
-  const double rr = r * r;
-  *p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1);
-  *q = ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr +
-       2.00000000000000000005;
+  *r = (x - k * 6.93145751953125e-1) - k * 1.42860682030941723212e-6;
 #endif
   return NAME(power_of_two)(t);
 }
 
-/* exp for x <= 0 (NaN stays NaN), as in Moshier's Cephes library: x = k ln 2 + r, exp(r) by a minimax approximation,
- * 2^k by its bits. Below the smallest normal result it is 0. Within 2 units in the last place. */
+/* exp(r) = (q + p) / (q - p): minimax approximations, in double precision that of Moshier's Cephes library, in single
+ * precision of r coth(r/2) = 2 + r^2/6 - r^4/360 + ..., within 6e-10. */
+static inline void NAME(exp_ratio)(NUMBER r, NUMBER *p, NUMBER *q) {
+  const NUMBER rr = r * r;
+#if LANES_FLOAT
+  *p = r;
+  *q = (-2.766007325e-3F * rr + 1.666661799e-1F) * rr + 2.0F;
+#else
+  *p = r * ((1.26177193074810590878e-4 * rr + 3.02994407707441961300e-2) * rr + 9.99999999999999999910e-1);
+  *q = ((3.00198505138664455042e-6 * rr + 2.52448340349684104192e-3) * rr + 2.27265548208155028766e-1) * rr +
+       2.00000000000000000005;
+#endif
+}
+
+/* exp for x <= 0 (NaN stays NaN), as in Cephes. Below the smallest normal result it is 0. Within 2 units in the last
+ * place. */
 static inline NUMBER NAME(exp_negative)(NUMBER x) {
+  NUMBER r;
+  const NUMBER power = NAME(exp_reduce)(x, &r);
 #if LANES_FLOAT
   const float lowest = -87.3365447504F;
-  const float shift = 12582912.0F;
-  const float t = x * 1.44269504088896341F + shift;
-  const float k = t - shift;
-  const float r = (x - k * 0.693359375F) - k * -2.12194440e-4F;
   const float p = ((((1.9875691500e-4F * r + 1.3981999507e-3F) * r + 8.3334519073e-3F) * r + 4.1665795894e-2F) * r +
                    1.6666665459e-1F) *
                       r +
                   5.0000001201e-1F;
   const float e = (p * r) * r + r + 1.0F;
-  const float power = NAME(power_of_two)(t);
 #else
   const double lowest = -708.396418532264;
   double p;
   double q;
-  const double power = NAME(exp_reduce)(x, &p, &q);
+  NAME(exp_ratio)(r, &p, &q);
   const double e = 1.0 + 2.0 * (p / (q - p));
 #endif
   return x < lowest ? 0 : e * power;

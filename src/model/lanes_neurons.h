@@ -4,23 +4,36 @@
  * for ends that it knows the compiler works out what follows from them, and compares and selects at length. */
 static const volatile NUMBER NAME(ends)[2] = {LANES_FLOAT ? (NUMBER)-88 : (NUMBER)-709.1, LANES_FLOAT ? 20 : 40};
 
-/* exp(x) as top / bottom, for x up to the upper end, so that what is made of it takes one division in all. */
-static inline void NAME(exp_parts)(NUMBER x, NUMBER lowest, NUMBER *top, NUMBER *bottom) {
+/* 2^k exp(r) as top / bottom, so that what is made of it takes one division in all. */
+static inline void NAME(exp_parts)(NUMBER power, NUMBER r, NUMBER *top, NUMBER *bottom) {
   NUMBER p;
   NUMBER q;
-  const NUMBER power = NAME(exp_reduce)(x < lowest ? lowest : x, &p, &q);
+  NAME(exp_ratio)(r, &p, &q);
   *top = (q + p) * power;
   *bottom = q - p;
 }
 
+/* In two loops: of one, with a chain of so many operations a number, processors see too few numbers ahead. */
 static void NAME(sigmoid)(int64_t n, NUMBER *z) {
+  enum { AT_ONCE = 256 };
   const NUMBER lowest = NAME(ends)[0];
   const NUMBER highest = NAME(ends)[1];
-  for (int64_t i = 0; i < n; i++) {
-    NUMBER top;
-    NUMBER bottom;
-    NAME(exp_parts)(z[i] > highest ? highest : z[i], lowest, &top, &bottom);
-    z[i] = top / (top + bottom);
+  NUMBER power[AT_ONCE];
+  for (int64_t first = 0; first < n; first += AT_ONCE) {
+    const int64_t count = n - first < AT_ONCE ? n - first : AT_ONCE;
+    NUMBER *at = z + first;
+    for (int64_t i = 0; i < count; i++) {
+      const NUMBER below = at[i] > highest ? highest : at[i];
+      NUMBER r;
+      power[i] = NAME(exp_reduce)(below < lowest ? lowest : below, &r);
+      at[i] = r;
+    }
+    for (int64_t i = 0; i < count; i++) {
+      NUMBER top;
+      NUMBER bottom;
+      NAME(exp_parts)(power[i], at[i], &top, &bottom);
+      at[i] = top / (top + bottom);
+    }
   }
 }
 
@@ -43,9 +56,12 @@ static void NAME(tanh)(int64_t n, NUMBER *z) {
   const NUMBER lowest = NAME(ends)[0];
   for (int64_t i = 0; i < n; i++) {
     const NUMBER size = z[i] < 0 ? -z[i] : z[i];
+    const NUMBER x = -2 * size < lowest ? lowest : -2 * size;
+    NUMBER r;
+    const NUMBER power = NAME(exp_reduce)(x, &r);
     NUMBER top;
     NUMBER bottom;
-    NAME(exp_parts)(-2 * size, lowest, &top, &bottom);
+    NAME(exp_parts)(power, r, &top, &bottom);
     const NUMBER far = (bottom - top) / (bottom + top);
     const NUMBER near = NAME(tanh_small)(z[i]);
     const NUMBER signed_far = z[i] < 0 ? -far : far;
