@@ -51,11 +51,14 @@ LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$
            "neurons": "$M$", "features": "$k$", "true_features": "$k_0$", "tokens": "$N$", "birth_death": r"$\gamma$",
            "step_size": r"$\tau$"}
 WORDS = {"heads": "heads $H$", "context": "context rows $n$", "key_dim": "key dimension of a head $d_h$",
-         "samples": "samples $T$", "parameters": "parameters"}
+         "samples": "samples $T$", "parameters": "parameters",
+         "dim": "dimension $d$"}
 # Where an experiment's theory has letters of its own.
 LETTERS_OF = {"optimize": {"samples": "$n$", "tokens": "$T$", "relevant": r"$\zeta$", "signal": "$S$",
                            "noise": r"$\sigma$", "prototypes": "$M$", "step_size": r"$\eta$", "steps": "$K$",
-                           "init_logit": "$a$", "target_loss": r"$\epsilon$"}}
+                           "init_logit": "$a$", "target_loss": r"$\epsilon$"},
+              "select": {"samples": "$n$", "tokens": "$T$", "step_size": r"$\eta$"},
+              "overfit": {"samples": "$n$", "tokens": "$T$", "step_size": r"$\eta$", "signal": r"$\|\mu\|$"}}
 WORDS_OF = {"optimize": {"samples": "samples $n$", "relevant": r"share of relevant tokens $\zeta$", "step": "steps $k$",
                          "noise": r"noise $\sigma$", "step_size": r"step size $\eta$",
                          "target_loss": r"target loss $\epsilon$", "init_logit": "logit $a$ of the relevant tokens"}}
