@@ -1,8 +1,8 @@
 """Figures and claims on token selection and noisy labels, on rows for which the answer is known."""
 
+import files
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.figure import Figure
 
 import mhasweep_analysis as mhas
@@ -18,25 +18,9 @@ STEPS = [0, 10, 100, 1000]
 
 
 def rows(experiment, results, curves=None, **axes):
-    """A dataset of one row for each combination of the axes; results are functions of a row (a dict), or values."""
-    grid = np.array(np.meshgrid(*(np.arange(len(it)) for it in axes.values()), indexing="ij")).reshape(len(axes), -1).T
-    table = [{**DEFAULTS[experiment], **{name: axes[name][i] for name, i in zip(axes, row)}} for row in grid]
-    data = {name: ("point", np.array([it(row) if callable(it) else it for row in table], float))
-            for name, it in results.items()}
-    data |= {f"curve_{name}": (("point", "record"), np.array([it(row) for row in table], float))
-             for name, it in (curves or {}).items()}
-    if curves:
-        data["curve_step"] = (("point", "record"), np.array([STEPS] * len(table), float))
-    data["status"] = ("point", np.array(["done"] * len(table), dtype=object))
-
-    def column(name):
-        values = [row[name] for row in table]
-        return np.array(values, dtype=object if isinstance(values[0], str) else None)
-
-    dataset = xr.Dataset(data, {name: ("point", column(name)) for name in DEFAULTS[experiment]})
-    for name in axes:
-        dataset[name].attrs["is_axis"] = 1
-    return dataset.assign_coords(point=np.arange(len(table))).assign_attrs(experiment=experiment)
+    named = {f"curve_{name}": it for name, it in (curves or {}).items()}
+    steps = {"curve_step": lambda row: STEPS} if curves else {}
+    return files.rows(experiment, DEFAULTS[experiment], results, {**steps, **named}, **axes)
 
 
 def verdict(name, dataset):

@@ -84,7 +84,7 @@ def choose(dataset: xr.Dataset, name: str | None = None) -> str:
     fitting = [it for it, kind in FIGURES.items() if experiment in kind.experiments and _is_measured(done, kind.result)]
     if not fitting:
         raise ResultError(f"there is no figure for the experiment {experiment}; name one of {', '.join(FIGURES)}")
-    varying = [it for it in fitting if FIGURES[it].along is None or _varies(dataset, FIGURES[it].along)]
+    varying = [it for it in fitting if _varies(dataset, FIGURES[it].along)]
     # With no axis to draw along, a figure of a single column; never the comparison of variants.
     return next(iter(varying or [it for it in fitting if FIGURES[it].along != "attention"]))
 
@@ -195,11 +195,11 @@ def _fits(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> bool:
         return False
     if kind.stored and not stores(dataset, int(done["point"].values[0]), kind.stored):
         return False
-    return kind.along is None or _varies(done, kind.along)
+    return _varies(done, kind.along)
 
 
-def _varies(dataset: xr.Dataset, name: str) -> bool:
-    return name in sweep_axes(dataset) and count(dataset, name) > 1
+def _varies(dataset: xr.Dataset, name: str | None) -> bool:
+    return name is None or name in sweep_axes(dataset) and count(dataset, name) > 1
 
 
 def _panels(dataset: xr.Dataset, kind: Kind) -> list[tuple[str, xr.Dataset]]:

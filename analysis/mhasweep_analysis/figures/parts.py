@@ -46,6 +46,7 @@ DARK = {
 }
 MARKERS = "osD^vP*X<>"
 TICKS_MOST = 12
+MEAN_AND_ENDS: tuple[Callable[[np.ndarray], float], ...] = (np.mean, np.min, np.max)
 
 LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$", "context": "$n$", "samples": "$T$",
            "neurons": "$M$", "features": "$k$", "true_features": "$k_0$", "tokens": "$N$", "birth_death": r"$\gamma$",
@@ -64,6 +65,9 @@ WORDS_OF = {"optimize": {"samples": "samples $n$", "relevant": r"share of releva
                          "target_loss": r"target loss $\epsilon$", "init_logit": "logit $a$ of the relevant tokens"}}
 
 
+Panel = Callable[[xr.Dataset, Axes], Axes]
+
+
 class Kind(NamedTuple):
     """A figure.
 
@@ -73,7 +77,7 @@ class Kind(NamedTuple):
     `store:`). `title` are the parameters that stand above it where all points have them in common.
     """
 
-    panel: Callable[[xr.Dataset, Axes], Axes]
+    panel: Panel
     experiments: tuple[str, ...]
     result: str
     along: str | None = None
@@ -95,7 +99,7 @@ class Spread(NamedTuple):
 def spread(dataset: xr.Dataset, result: str, along: str) -> Spread:
     at = np.unique(dataset[along].values)
     groups = [dataset[result].values[dataset[along].values == value] for value in at]
-    return Spread(at, *(np.array([measure(group) for group in groups]) for measure in (np.mean, np.min, np.max)))
+    return Spread(at, *(np.array([measure(group) for group in groups]) for measure in MEAN_AND_ENDS))
 
 
 def combinations(dataset: xr.Dataset, names: list[str]) -> Iterator[tuple[str, xr.Dataset]]:

@@ -6,15 +6,13 @@ direction of W, and of Sakamoto and Sato, arXiv 2409.17625, on benign overfittin
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
 from mhasweep_analysis import fits
 from mhasweep_analysis.figures.parts import (
-    Kind, Spread, band, colour, count, lines, spread, value_axis, width)
+    Kind, Panel, Spread, band, colour, count, lines, spread, value_axis, width)
 from mhasweep_analysis.reader import ResultError
 
 SELECT, OVERFIT = ("select",), ("overfit",)
@@ -204,9 +202,6 @@ def _snr_axis(axes: Axes, words: str) -> Axes:
     axes.set_ylabel(words)
     axes.legend()
     return axes
-
-
-Panel = Callable[[xr.Dataset, Axes], Axes]
 
 
 def _select(panel: Panel, result: str, along: str | None = None, shown: tuple[str, ...] = RULES, wide: str = "") -> Kind:
