@@ -72,7 +72,8 @@ def of_time(dataset: xr.Dataset) -> Picture:
 
 def _picture(dataset: xr.Dataset, name: str) -> Picture:
     told = inspect.getdoc(figures.FIGURES[name].panel) or ""
-    heading = name.replace("_", " ").replace("key dim", "key dimension").capitalize()
+    spaced = name.replace("_", " ").replace("key dim", "key dimension").replace("snr", "signal to noise")
+    heading = spaced.capitalize()
     path = shlex.quote(Path(dataset.attrs["path"]).name)
     blank = Picture(name, heading, _first(told), "", f"python3 -m mhasweep_analysis.plot {path} --figure {name}", {})
     shapes, words = {}, ""
