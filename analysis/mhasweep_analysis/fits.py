@@ -129,9 +129,9 @@ class Noise(NamedTuple):
 
 def noise(groups: Sequence[ArrayLike]) -> Noise:
     """The scatter of replicates within groups, taken as equal in all: a few replicates of many points tell it."""
-    groups = [np.asarray(it, float) for it in groups]
-    freedom = sum(it.size - 1 for it in groups)
-    left = sum(float(np.sum((it - it.mean()) ** 2)) for it in groups)
+    arrays = [np.asarray(it, float) for it in groups]
+    freedom = sum(it.size - 1 for it in arrays)
+    left = sum(float(np.sum((it - it.mean()) ** 2)) for it in arrays)
     return Noise(float(np.sqrt(left / freedom)) if freedom > 0 else np.nan, freedom)
 
 

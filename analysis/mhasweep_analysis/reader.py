@@ -52,7 +52,7 @@ def open(path: str | os.PathLike[str], curves: bool = True) -> xr.Dataset:
 
     done = _words(data["status"].copy(data=status)) == DONE
     data["status"] = data["status"].copy(data=status)
-    decoded = {name: _decode(name, data.variables[name], done) for name in data.data_vars}
+    decoded = {name: _decode(str(name), data.variables[name], done) for name in data.data_vars}
     data = data.assign(decoded)
     data = data.set_coords([name for name in decoded if decoded[name].attrs.get("role") == "parameter"])
     data.attrs["path"] = str(path)
@@ -61,7 +61,7 @@ def open(path: str | os.PathLike[str], curves: bool = True) -> xr.Dataset:
 
 def sweep_axes(dataset: xr.Dataset) -> list[str]:
     """Names of the parameters that the sweep varies, and `replicate` if there are several, in the order of the file."""
-    axes = [name for name, it in dataset.coords.items() if int(it.attrs.get("is_axis", 0)) == 1]
+    axes = [str(name) for name, it in dataset.coords.items() if int(it.attrs.get("is_axis", 0)) == 1]
     if "replicate" in dataset.coords and "replicate" not in axes and np.unique(dataset["replicate"]).size > 1:
         axes.append("replicate")
     return axes

@@ -1,9 +1,11 @@
-"""Result files for the tests, written with h5py in the layout of the program's own: every status and value is known."""
+"""Result files for the tests, written with h5py in the layout of the program's own, and rows without a file: every status
+and value is known."""
 
 import itertools
 
 import h5py
 import numpy as np
+import xarray as xr
 
 STATUS = ["pending", "running", "done", "failed"]
 CHOICES = {"context_type": ["own", "shared"], "labels": ["regression", "classes"],
@@ -112,3 +114,24 @@ def write_capacity(path, axes, fixed, capacity):
     out.column("bound_shared", [it["heads"] * (it["context"] - 1) + 1 for it in rows], "result")
     out.column("bound_width", [it["heads"] * 16 for it in rows], "result")
     return out
+
+
+def rows(experiment, defaults, results, curves=None, **axes):
+    """A dataset as `open` gives it, of one row for each combination of the axes; `results` and `curves` are functions of
+    a row (a dict of the parameters), or values."""
+    grid = np.array(np.meshgrid(*(np.arange(len(it)) for it in axes.values()), indexing="ij")).reshape(len(axes), -1).T
+    table = [{**defaults, **{name: axes[name][i] for name, i in zip(axes, row)}} for row in grid]
+    value = {name: [it(row) if callable(it) else it for row in table] for name, it in results.items()}
+    data = {name: ("point", np.array(it, float)) for name, it in value.items()}
+    data |= {name: (("point", "record"), np.array([it(row) for row in table], float))
+             for name, it in (curves or {}).items()}
+    data["status"] = ("point", np.array(["done"] * len(table), dtype=object))
+
+    def column(name):
+        values = [row[name] for row in table]
+        return np.array(values, dtype=object if isinstance(values[0], str) else None)
+
+    dataset = xr.Dataset(data, {name: ("point", column(name)) for name in defaults})
+    for name in axes:
+        dataset[name].attrs["is_axis"] = 1
+    return dataset.assign_coords(point=np.arange(len(table))).assign_attrs(experiment=experiment)

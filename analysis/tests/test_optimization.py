@@ -1,8 +1,8 @@
 """Figures and claims on the optimization of multi-head attention, on rows for which the answer is known."""
 
+import files
 import numpy as np
 import pytest
-import xarray as xr
 from matplotlib.figure import Figure
 
 import mhasweep_analysis as mhas
@@ -17,23 +17,7 @@ DEFAULTS = {"heads": 4, "samples": 32, "tokens": 10, "dim": 20, "key_dim": 0, "s
 
 
 def rows(results, curves=None, **axes):
-    """A dataset of one row for each combination of the axes; results are functions of a row (a dict), or values."""
-    grid = np.array(np.meshgrid(*(np.arange(len(it)) for it in axes.values()), indexing="ij")).reshape(len(axes), -1).T
-    table = [{**DEFAULTS, **{name: axes[name][i] for name, i in zip(axes, row)}} for row in grid]
-    value = {name: [it(row) if callable(it) else it for row in table] for name, it in results.items()}
-    data = {name: ("point", np.array(it, float)) for name, it in value.items()}
-    data |= {name: (("point", "record"), np.array([it(row) for row in table], float))
-             for name, it in (curves or {}).items()}
-    data["status"] = ("point", np.array(["done"] * len(table), dtype=object))
-
-    def column(name):
-        values = [row[name] for row in table]
-        return np.array(values, dtype=object if isinstance(values[0], str) else None)
-
-    dataset = xr.Dataset(data, {name: ("point", column(name)) for name in DEFAULTS})
-    for name in axes:
-        dataset[name].attrs["is_axis"] = 1
-    return dataset.assign_coords(point=np.arange(len(table))).assign_attrs(experiment="optimize")
+    return files.rows("optimize", DEFAULTS, results, curves, **axes)
 
 
 def verdict(name, dataset):

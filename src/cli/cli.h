@@ -98,6 +98,9 @@ void cli_report_status(int status);
 /* Operations per second of dgemm (sgemm if float32) on matrices that fit the cache: the best of what `seconds` of
  * trying give. */
 mhas_code cli_gemm_rate(bool float32, double seconds, double *rate, mhas_error *error);
+/* The operations per second of one core of this machine for this sweep's operations, on average: each precision at the
+ * speed of its matrix products, measured now. */
+mhas_code cli_sweep_rate(const mhas_plan *plan, double *rate, mhas_error *error);
 /* The largest error of dgemm against plainly written sums, on matrices of entries below 1, in units of rounding. */
 mhas_code cli_dgemm_error(double *units, mhas_error *error);
 

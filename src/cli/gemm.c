@@ -1,4 +1,5 @@
-/* How fast, and whether right, the BLAS under this program multiplies: for plan's estimate and doctor's check. */
+/* How fast, and whether right, the BLAS under this program multiplies: for the estimates of plan and simulate and
+ * doctor's check. */
 #include <cblas.h>
 #include <float.h>
 #include <math.h>
@@ -8,6 +9,8 @@
 /* 128: three matrices take 384 KiB, the share of one core in any cache of today. 61: no multiple of a vector's length,
  * so that the kernels' edges work too. */
 enum { RATE_SIZE = 128, CHECK_SIZE = 61 };
+
+static const double rate_seconds = 0.05; /* for a sweep's rate: longer would not be a better estimate */
 
 /* Three n x n matrices, one after the other; the first two filled with uniform numbers below 1. */
 static mhas_code three_matrices(size_t n, double **matrices, mhas_error *error) {
@@ -66,6 +69,20 @@ mhas_code cli_gemm_rate(bool float32, double seconds, double *rate, mhas_error *
   mhas_free(floats);
   mhas_free(matrices);
   return code;
+}
+
+mhas_code cli_sweep_rate(const mhas_plan *plan, double *rate, mhas_error *error) {
+  const double share = plan->flops > 0.0 ? plan->flops_float32 / plan->flops : 0.0;
+  double rate_float64 = INFINITY;
+  double rate_float32 = INFINITY;
+  if (share < 1.0) {
+    MHAS_TRY(cli_gemm_rate(false, rate_seconds, &rate_float64, error));
+  }
+  if (share > 0.0) {
+    MHAS_TRY(cli_gemm_rate(true, rate_seconds, &rate_float32, error));
+  }
+  *rate = 1.0 / (share / rate_float32 + (1.0 - share) / rate_float64);
+  return MHAS_OK;
 }
 
 mhas_code cli_dgemm_error(double *units, mhas_error *error) {

@@ -19,8 +19,6 @@ static const cli_option options[OPTION_COUNT] = {
     [OPTION_JSON] = {"json", 0, NULL, "the plan as JSON"},
 };
 
-static const double rate_seconds = 0.05; /* to measure for: longer would not be a better estimate */
-
 /* ---- the list of points ---- */
 
 static bool varies(const mhas_sweep *sweep, int parameter) {
@@ -91,25 +89,10 @@ static int usable_cpus(void) {
   return online < 1 ? 1 : (int)online;
 }
 
-/* Of this sweep's operations on average: each precision at the speed of its matrix products. */
-static mhas_code measure_rate(plan_estimate *self, mhas_error *error) {
-  const double share = self->plan.flops > 0.0 ? self->plan.flops_float32 / self->plan.flops : 0.0;
-  double rate_float64 = INFINITY;
-  double rate_float32 = INFINITY;
-  if (share < 1.0) {
-    MHAS_TRY(cli_gemm_rate(false, rate_seconds, &rate_float64, error));
-  }
-  if (share > 0.0) {
-    MHAS_TRY(cli_gemm_rate(true, rate_seconds, &rate_float32, error));
-  }
-  self->rate = 1.0 / (share / rate_float32 + (1.0 - share) / rate_float64);
-  return MHAS_OK;
-}
-
 static mhas_code make_estimate(plan_estimate *self, mhas_error *error) {
   const mhas_plan *plan = &self->plan;
   MHAS_TRY(mhas_sweep_plan(self->sweep, false, &self->plan, error));
-  MHAS_TRY(measure_rate(self, error));
+  MHAS_TRY(cli_sweep_rate(plan, &self->rate, error));
   self->cpus = usable_cpus();
   const double useful = plan->flops_most > 0.0 ? ceil(plan->flops / plan->flops_most) : plan->points;
   self->workers_most = fmax(1.0, fmin(useful, plan->points));

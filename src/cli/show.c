@@ -225,8 +225,8 @@ const cli_command cli_show = {
         "Tells what a result file holds, how many of its points are done, failed, running and pending, draws the main "
         "result over the axis with the most values in a line of bars (one for each value of a second axis, means over "
         "the rest), and prints a table of the points: the axes of the sweep, results and status; - for what is "
-        "missing. On a terminal, results that do not fit beside each other are left out, and named. Works while a "
-        "sweep writes the file; --watch follows it.",
+        "missing. On a terminal, results that do not fit beside each other are left out, and named. Dates are in UTC; "
+        "--json and export have them in seconds since 1970. Works while a sweep writes the file; --watch follows it.",
     .options = options,
     .option_count = OPTION_COUNT,
     .examples =

@@ -40,7 +40,9 @@ mhas_code show_load(show *self, int64_t first, int64_t count, mhas_error *error)
 /* The same of one column. */
 mhas_code show_load_one(show *self, const show_column *column, int64_t first, int64_t count, mhas_error *error);
 
-/* A cell for people: numbers short, words for choices, "-" for what is missing. */
+bool show_is_date(const show_column *column); /* counts seconds since 1970 */
+
+/* A cell for people: numbers short, words for choices, dates by the calendar, "-" for what is missing. */
 void show_cell(const show_column *column, int64_t row, char cell[SHOW_CELL]);
 
 /* The table of points, at most `most` rows of it: of all, or only of those with one mhas_status; of failed ones with

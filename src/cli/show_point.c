@@ -1,5 +1,6 @@
 /* The page of one point, for people. */
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -19,7 +20,8 @@ static mhas_code print_role(const show *self, int role, const char *title, mhas_
     }
     show_cell(column, 0, cell);
     const char *unit = column->facts->unit;
-    const bool pure = unit == NULL || unit[0] == '\0' || strcmp(unit, "1") == 0 || strcmp(cell, "-") == 0;
+    const bool pure =
+        unit == NULL || unit[0] == '\0' || strcmp(unit, "1") == 0 || strcmp(cell, "-") == 0 || show_is_date(column);
     cli_table_cell(&table, "%s", column->facts->name);
     cli_table_cell(&table, pure ? "%s" : "%s %s", cell, unit);
     cli_table_cell(&table, "%s", column->facts->meaning == NULL ? "" : column->facts->meaning);
@@ -41,7 +43,7 @@ static int64_t records_used(const float *curves, int curve_count, int64_t capaci
 /* A curve as a line of bars, means of as many records as a bar stands for, and its first and last value. Nothing if it
  * has none. */
 static void draw_curve(const char *name, int name_width, const float *curve, int64_t used) {
-  enum { BARS_MOST = 48 };
+  enum { BARS_LEAST = 8, BARS_MOST = 48 };
   double bars[BARS_MOST];
   spark_scale scale = {0};
   int64_t first = 0;
@@ -54,7 +56,9 @@ static void draw_curve(const char *name, int name_width, const float *curve, int
   if (first == used) {
     return;
   }
-  const int count = used - first < BARS_MOST ? (int)(used - first) : BARS_MOST;
+  const int room = cli_width() - name_width - (int)strlen("      from -1.2345e-05 to -1.2345e-05");
+  const int most = room < BARS_LEAST ? BARS_LEAST : room < BARS_MOST ? room : BARS_MOST;
+  const int count = used - first < most ? (int)(used - first) : most;
   for (int bar = 0; bar < count; bar++) {
     const int64_t begin = first + (used - first) * bar / count;
     const int64_t end = first + (used - first) * (bar + 1) / count;
@@ -82,6 +86,55 @@ static void draw_curves(const show *self, const float *curves, int curve_count, 
   }
 }
 
+static void print_value(float value, int width) {
+  if (isnan(value)) {
+    (void)printf("%*s", width, "-");
+  } else {
+    (void)printf("%*.7g", width, (double)value);
+  }
+}
+
+static int width_of(const show *self, int curve) {
+  enum { GAP = 2, LEAST = 14 }; /* -1.234567e-05, and a blank */
+  const int width = GAP + cli_text_width(mhas_reader_curve_name(self->reader, curve));
+  return width > LEAST ? width : LEAST;
+}
+
+/* Curves begin .. end - 1 beside each other, behind the first one, which is the step. */
+static void print_records(const show *self, const float *curves, int begin, int end, int64_t first, int64_t used) {
+  const int64_t capacity = mhas_reader_records(self->reader);
+  (void)printf("%*s", width_of(self, 0), mhas_reader_curve_name(self->reader, 0));
+  for (int curve = begin; curve < end; curve++) {
+    (void)printf("%*s", width_of(self, curve), mhas_reader_curve_name(self->reader, curve));
+  }
+  (void)putchar('\n');
+  for (int64_t i = first; i < used; i++) {
+    print_value(curves[i], width_of(self, 0));
+    for (int curve = begin; curve < end; curve++) {
+      print_value(curves[curve * capacity + i], width_of(self, curve));
+    }
+    (void)putchar('\n');
+  }
+}
+
+/* As many curves beside each other as there is room for; on a terminal the others below. */
+static void print_last_records(const show *self, const float *curves, int curve_count, int64_t first, int64_t used) {
+  const int room = cli_on_terminal() ? cli_width() : INT_MAX;
+  int begin = 1;
+  do {
+    int end = begin;
+    for (int width = width_of(self, 0); end < curve_count; end++) {
+      width += width_of(self, end);
+      if (width > room && end > begin) {
+        break;
+      }
+    }
+    (void)printf("%s", begin > 1 ? "\n" : "");
+    print_records(self, curves, begin, end, first, used);
+    begin = end;
+  } while (begin < curve_count);
+}
+
 static void print_curves(const show *self, const float *curves, int curve_count, int64_t capacity) {
   const int64_t used = records_used(curves, curve_count, capacity);
   const int64_t first = used > RECORDS_SHOWN ? used - RECORDS_SHOWN : 0;
@@ -91,21 +144,7 @@ static void print_curves(const show *self, const float *curves, int curve_count,
   (void)printf("\nCurves, %" PRId64 " records:\n", used);
   draw_curves(self, curves, curve_count, capacity, used);
   (void)printf("\n%s:\n", first > 0 ? "The last of them" : "All of them");
-  for (int curve = 0; curve < curve_count; curve++) {
-    (void)printf("%14s", mhas_reader_curve_name(self->reader, curve));
-  }
-  (void)putchar('\n');
-  for (int64_t i = first; i < used; i++) {
-    for (int curve = 0; curve < curve_count; curve++) {
-      const float value = curves[curve * capacity + i];
-      if (isnan(value)) {
-        (void)printf("%14s", "-");
-      } else {
-        (void)printf("%14.7g", (double)value);
-      }
-    }
-    (void)putchar('\n');
-  }
+  print_last_records(self, curves, curve_count, first, used);
 }
 
 static mhas_code read_and_print_curves(show *self, int64_t point, mhas_error *error) {

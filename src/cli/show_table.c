@@ -2,10 +2,24 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/show.h"
 
 enum { GAP = 2 };
+
+bool show_is_date(const show_column *column) {
+  const char *unit = column->facts->unit;
+  return column->numbers != NULL && unit != NULL && strcmp(unit, "seconds since 1970-01-01T00:00:00Z") == 0;
+}
+
+/* ISO 8601, UTC, to the second. False: no time that a calendar has. */
+static bool write_date(double number, char cell[SHOW_CELL]) {
+  struct tm parts;
+  const bool in_range = fabs(number) < 1e12;
+  const time_t seconds = in_range ? (time_t)floor(number) : 0;
+  return in_range && gmtime_r(&seconds, &parts) != NULL && strftime(cell, SHOW_CELL, "%Y-%m-%dT%H:%M:%SZ", &parts) > 0;
+}
 
 void show_cell(const show_column *column, int64_t row, char cell[SHOW_CELL]) {
   if (column->texts != NULL) {
@@ -20,6 +34,8 @@ void show_cell(const show_column *column, int64_t row, char cell[SHOW_CELL]) {
   const mhas_variable *facts = column->facts;
   if (isnan(number)) {
     (void)snprintf(cell, SHOW_CELL, "-");
+  } else if (show_is_date(column) && write_date(number, cell)) {
+    return;
   } else if (number >= 0 && number < facts->word_count) {
     (void)snprintf(cell, SHOW_CELL, "%s", facts->words[(int)number]);
   } else {

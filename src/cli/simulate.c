@@ -24,7 +24,8 @@ static const cli_option options[OPTION_COUNT] = {
     [OPTION_SET] = {"set", 0, "NAME=VALUE",
                     "override a parameter or a setting of the sweep file; VALUE is YAML; may be repeated"},
     [OPTION_RATE] = {"rate", 0, "OPS",
-                     "operations per second of a rank, e.g. 2e10; default: that of matrix products, measured here"},
+                     "operations per second of a rank, e.g. 2e10; default: that of matrix products in the sweep's "
+                     "precisions, measured here, as in mhasweep plan"},
     [OPTION_OVERHEAD] = {"overhead", 0, "SECONDS", "what a point takes beside its operations; default 3e-5"},
     [OPTION_MESSAGE] = {"message", 0, "SECONDS", "what one message takes of the master's time; default 1e-5"},
     [OPTION_NOISE] = {"noise", 0, "SIGMA",
@@ -35,7 +36,6 @@ static const cli_option options[OPTION_COUNT] = {
 };
 
 enum { RANKS_MOST = 1000000 };
-static const double rate_seconds = 0.05;
 static const int64_t points_most = 100000000; /* each takes some 40 bytes */
 
 typedef struct simulated {
@@ -136,7 +136,9 @@ static mhas_code simulate(const cli_words *words, simulated *self, mhas_sweep *s
                      mhas_sweep_grid_count(sweep), points_most);
   }
   if (!cli_has(words, OPTION_RATE)) {
-    MHAS_TRY(cli_gemm_rate(false, rate_seconds, &self->rate, error));
+    mhas_plan plan;
+    MHAS_TRY(mhas_sweep_plan(sweep, false, &plan, error));
+    MHAS_TRY(cli_sweep_rate(&plan, &self->rate, error));
   }
   self->options.seconds_per_flop = 1.0 / self->rate;
   self->options.seed = mhas_sweep_seed(sweep);

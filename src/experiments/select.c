@@ -46,13 +46,13 @@ static const mhas_parameter parameters[P_COUNT] = {
 };
 
 enum {
-  R_TRAIN_LOSS,
   R_CORRELATION,
   R_MISALIGNMENT,
-  R_CORRELATION_OPTIMAL,
   R_SOFTMAX_LEAST,
-  R_SOFTMAX_MEAN,
   R_OPTIMAL_SHARE,
+  R_CORRELATION_OPTIMAL,
+  R_SOFTMAX_MEAN,
+  R_TRAIN_LOSS,
   R_SEPARABLE,
   R_MARGIN,
   R_MARGIN_OPTIMAL,
@@ -61,15 +61,15 @@ enum {
 };
 
 static const mhas_result results[R_COUNT] = {
-    [R_TRAIN_LOSS] = {"train_loss", MHAS_REAL, "1", "mean logistic loss after the last step"},
     [R_CORRELATION] = {"correlation", MHAS_REAL, "1",
                        "<W, W_mm> / (||W|| ||W_mm||), W_mm for the tokens that are selected in the end"},
     [R_MISALIGNMENT] = {"misalignment", MHAS_REAL, "1", "1 - correlation, without loss of digits"},
-    [R_CORRELATION_OPTIMAL] = {"correlation_optimal", MHAS_REAL, "1",
-                               "the same with W_mm for the tokens of the best scores y_i v^T x_it"},
     [R_SOFTMAX_LEAST] = {"softmax_least", MHAS_REAL, "1", "least over samples of the largest attention weight"},
-    [R_SOFTMAX_MEAN] = {"softmax_mean", MHAS_REAL, "1", "mean over samples of the largest attention weight"},
     [R_OPTIMAL_SHARE] = {"optimal_share", MHAS_REAL, "1", "share of samples whose selected token is the best"},
+    [R_CORRELATION_OPTIMAL] = {"correlation_optimal", MHAS_REAL, "1",
+                               "correlation of W with W_mm for the tokens of the best scores y_i v^T x_it"},
+    [R_SOFTMAX_MEAN] = {"softmax_mean", MHAS_REAL, "1", "mean over samples of the largest attention weight"},
+    [R_TRAIN_LOSS] = {"train_loss", MHAS_REAL, "1", "mean logistic loss after the last step"},
     [R_SEPARABLE] = {"separable", MHAS_FLAG, "1", "some W separates the selected tokens from the others"},
     [R_MARGIN] = {"margin", MHAS_REAL, "1", "1 / ||W_mm|| for the selected tokens; 0: not separable"},
     [R_MARGIN_OPTIMAL] = {"margin_optimal", MHAS_REAL, "1", "1 / ||W_mm|| for the best tokens"},

@@ -1,5 +1,8 @@
 """What `mhasweep show` draws: bars, a table in which numbers stand below each other, colours where they are wanted, and
 the page that follows a running sweep."""
+import codecs
+import datetime
+import json
 import os
 import pty
 import re
@@ -107,13 +110,22 @@ class Shown(Sweep):
         self.assertIn(f"  step      {BLOCKS}  from 2 to 16\n", text)
         self.assertRegex(text, r"(?m)^  loss      .{8}  from [\d.]+ to [\d.]+$")
 
+    def test_people_get_dates_and_machines_numbers(self):
+        started = json.loads(self.show("--point", "3", "--json"))["points"][0]["started"]
+        date = datetime.datetime.fromtimestamp(int(started), datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.assertRegex(self.show("--point", "3"), rf"(?m)^  started +{date}  when the last attempt that ended began$")
+
+    def test_a_point_that_did_not_run_has_no_date(self):
+        self.run_program("run", self.place.folder / "ranks.yaml", "-o", "none.h5", "--limit", "0", "--quiet", expect=75)
+        self.assertRegex(self.run_program("show", "none.h5", "--point", "0").stdout, r"(?m)^  started +-  when")
+
 
 class Terminal:
     """A terminal of 100 columns and 40 rows on which the program runs."""
 
     def __init__(self, test, *words, **more):
         environment = harness.environment(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", **more})
-        self.test, self.seen = test, ""
+        self.test, self.seen, self.decoder = test, "", codecs.getincrementaldecoder("utf-8")()
         self.master, slave = pty.openpty()
         ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
         self.process = subprocess.Popen(harness.command(*words), cwd=test.folder, env=environment, stdin=slave,
@@ -124,7 +136,7 @@ class Terminal:
     def read(self, seconds=0.2):
         if select.select([self.master], [], [], seconds)[0]:
             try:
-                self.seen += os.read(self.master, 65536).decode()
+                self.seen += self.decoder.decode(os.read(self.master, 65536))
             except OSError:  # the other end is closed
                 time.sleep(0.05)
 
@@ -152,6 +164,20 @@ class Terminal:
 
 
 class OnATerminal(Sweep):
+    def test_curves_that_do_not_fit_stand_below_with_their_steps(self):
+        self.write("curves.yaml", "experiment: overfit\nparameters: {dim: 4, samples: 4, test_samples: 4, steps: 40}\n")
+        self.run_program("run", "curves.yaml", "--quiet")
+        status, text = Terminal(self, "show", "curves.h5", "--point", "0").end()
+        self.assertEqual(status, 0)
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+        first, second = text.split("The last of them:\n")[1].split("\n\n")
+        titles = [block.splitlines()[0].split() for block in (first, second)]
+        self.assertEqual(titles[0] + titles[1][1:], ["step", "train_loss", "train_error", "test_loss", "test_error",
+                                                     "attention_clean", "attention_flipped"])
+        for block in (first, second):
+            self.assertEqual([line.split()[0] for line in block.splitlines()[1:] if line.strip()],
+                             [str(step) for step in range(31, 41)])
+
     def test_colours_only_where_they_are_wanted(self):
         for more, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)):
             status, text = Terminal(self, "show", self.file, **more).end()

@@ -31,12 +31,12 @@ from collections.abc import Iterable
 
 import xarray as xr
 
-from mhasweep_analysis.claims import assumptions, capacity, features, icl, optimization, training
+from mhasweep_analysis.claims import assumptions, capacity, features, icl, optimization, selection, training
 from mhasweep_analysis.claims.parts import Claim, Mark, Outcome, Part, Source, Verdict
 
 __all__ = ["BODIES", "CLAIMS", "Claim", "Mark", "Outcome", "Part", "Source", "Verdict", "judge", "of_experiment"]
 
-BODIES = (features, capacity, training, assumptions, optimization, icl)
+BODIES = (features, capacity, training, assumptions, optimization, icl, selection)
 CLAIMS: dict[str, Claim] = {claim.name: claim for body in BODIES for claim in body.CLAIMS}
 
 

@@ -5,11 +5,14 @@ Their form is that of Deora et al.; where a claim has constants, they and their 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
 import numpy as np
 import xarray as xr
 
 from mhasweep_analysis import fits
-from mhasweep_analysis.claims.parts import ALL, Claim, Mark, Source, Verdict, at_most, both, only, rise
+from mhasweep_analysis.claims.parts import ALL, Claim, Mark, Rows, Source, Verdict, at_most, both, only, rise
 from mhasweep_analysis.figures.optimization import fewest_heads, sharpest
 from mhasweep_analysis.figures.parts import count
 
@@ -73,14 +76,8 @@ def _realized(dataset: xr.Dataset) -> Verdict:
     verdict = at_most(loss[most], target[most], "L(theta_0 + lambda theta_star)", "epsilon")
     short = np.unique(dataset["heads"].values[loss > target])
     note = f"with the most heads {verdict.note}; not reached at H = {', '.join(f'{it:g}' for it in short)}"
-    return Verdict.of(
-        verdict.measured <= 1,
-        verdict.quantity,
-        verdict.measured,
-        "<= 1",
-        verdict.points,
-        note if short.size else f"with the most heads {verdict.note}; reached with every number of heads",
-    )
+    reached = f"with the most heads {verdict.note}; reached with every number of heads"
+    return replace(verdict, note=note if short.size else reached)
 
 
 # ---- laws in the heads and samples ----
@@ -269,7 +266,17 @@ def _collapse(dataset: xr.Dataset) -> Verdict:
 EVEN = only(noise=0.0, mixing="even", data="dm1")
 
 
-def _claim(name, statement, measure, results, axes=None, rows=None, where="", source=DERIVED, pooled=()) -> Claim:
+def _claim(
+    name: str,
+    statement: str,
+    measure: Callable[[xr.Dataset], Verdict],
+    results: tuple[str, ...],
+    axes: Mapping[str, int] | None = None,
+    rows: Rows | None = None,
+    where: str = "",
+    source: Source = DERIVED,
+    pooled: tuple[str, ...] | str = (),
+) -> Claim:
     return Claim(name, OPTIMIZE, statement, source, measure, results, axes or {}, rows, where, pooled)
 
 

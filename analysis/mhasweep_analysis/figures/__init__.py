@@ -24,7 +24,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from mhasweep_analysis.figures import assumptions, features, icl, memorization, optimization
+from mhasweep_analysis.figures import assumptions, features, icl, memorization, optimization, selection
 from mhasweep_analysis.figures.assumptions import kruskal_curve
 from mhasweep_analysis.figures.features import attention_maps, rank_added, rank_against_heads, saturation, spectrum
 from mhasweep_analysis.figures.icl import (
@@ -41,24 +41,29 @@ from mhasweep_analysis.figures.optimization import (
     stability_against_samples, test_loss_against_samples, test_loss_along_training)
 from mhasweep_analysis.figures.parts import DARK, STYLE, Kind, combinations, count, named
 from mhasweep_analysis.figures.run import timeline
+from mhasweep_analysis.figures.selection import (
+    attention_against_snr, best_tokens_against_dim, correlation_against_dim, correlation_along_training,
+    errors_against_snr, errors_along_training, misalignment_along_training, softmax_along_training, steps_against_snr)
 from mhasweep_analysis.reader import DONE, ResultError, stores, sweep_axes
 
 __all__ = [
     "BODIES", "FIGURES", "Kind", "accuracy_against_context", "accuracy_against_heads", "accuracy_against_key_dim",
-    "attention_along_training", "attention_limit", "attention_maps", "birth_death_bias", "capacity_against_context",
-    "capacity_against_heads", "capacity_against_key_dim", "choose", "curvature_against_heads", "curvature_bound",
-    "distance_along_training", "draw", "edge_of_stability", "escape_steps", "excess_loss", "finite_prompt_gap",
-    "fitting", "gap_against_samples", "gradient_bound", "head_collapse", "heads_needed", "kruskal_curve",
-    "learning_curves", "loss_against_context", "loss_against_heads", "loss_along_training", "loss_on_ladder",
-    "margin_against_noise", "margin_against_relevant", "margin_attained", "misspecified_loss", "output_against_heads",
-    "panel_count", "rank_added", "rank_against_heads", "realizability", "saturation", "save", "sigma_bound",
-    "spectrum", "stability_against_samples", "stalled_share", "strict_saddles", "style", "success_rates",
-    "test_loss_against_samples", "test_loss_along_training", "timeline", "timescale_gap", "transfer_error",
-    "variants_against_parameters"]
+    "attention_against_snr", "attention_along_training", "attention_limit", "attention_maps",
+    "best_tokens_against_dim", "birth_death_bias", "capacity_against_context", "capacity_against_heads",
+    "capacity_against_key_dim", "choose", "correlation_against_dim", "correlation_along_training",
+    "curvature_against_heads", "curvature_bound", "distance_along_training", "draw", "edge_of_stability",
+    "errors_against_snr", "errors_along_training", "escape_steps", "excess_loss", "finite_prompt_gap", "fitting",
+    "gap_against_samples", "gradient_bound", "head_collapse", "heads_needed", "kruskal_curve", "learning_curves",
+    "loss_against_context", "loss_against_heads", "loss_along_training", "loss_on_ladder", "margin_against_noise",
+    "margin_against_relevant", "margin_attained", "misalignment_along_training", "misspecified_loss",
+    "output_against_heads", "panel_count", "rank_added", "rank_against_heads", "realizability", "saturation",
+    "save", "sigma_bound", "softmax_along_training", "spectrum", "stability_against_samples", "stalled_share",
+    "steps_against_snr", "strict_saddles", "style", "success_rates", "test_loss_against_samples",
+    "test_loss_along_training", "timeline", "timescale_gap", "transfer_error", "variants_against_parameters"]
 
 PANELS_MOST = 12
 AT_CAPACITY = ("accuracy", "loss")  # a search leaves those at the capacity that it found, which show no trend
-BODIES = (assumptions, memorization, features, optimization, icl)
+BODIES = (assumptions, memorization, features, optimization, icl, selection)
 FIGURES: dict[str, Kind] = {name: kind for body in BODIES for name, kind in body.FIGURES.items()}
 
 
@@ -79,7 +84,7 @@ def choose(dataset: xr.Dataset, name: str | None = None) -> str:
     fitting = [it for it, kind in FIGURES.items() if experiment in kind.experiments and _is_measured(done, kind.result)]
     if not fitting:
         raise ResultError(f"there is no figure for the experiment {experiment}; name one of {', '.join(FIGURES)}")
-    varying = [it for it in fitting if FIGURES[it].along is None or _varies(dataset, FIGURES[it].along)]
+    varying = [it for it in fitting if _varies(dataset, FIGURES[it].along)]
     # With no axis to draw along, a figure of a single column; never the comparison of variants.
     return next(iter(varying or [it for it in fitting if FIGURES[it].along != "attention"]))
 
@@ -190,11 +195,11 @@ def _fits(dataset: xr.Dataset, done: xr.Dataset, kind: Kind) -> bool:
         return False
     if kind.stored and not stores(dataset, int(done["point"].values[0]), kind.stored):
         return False
-    return kind.along is None or _varies(done, kind.along)
+    return _varies(done, kind.along)
 
 
-def _varies(dataset: xr.Dataset, name: str) -> bool:
-    return name in sweep_axes(dataset) and count(dataset, name) > 1
+def _varies(dataset: xr.Dataset, name: str | None) -> bool:
+    return name is None or name in sweep_axes(dataset) and count(dataset, name) > 1
 
 
 def _panels(dataset: xr.Dataset, kind: Kind) -> list[tuple[str, xr.Dataset]]:

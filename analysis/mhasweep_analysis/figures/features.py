@@ -159,7 +159,7 @@ def _theory(dataset: xr.Dataset, shared: bool) -> tuple[np.ndarray, np.ndarray, 
     samples, dim, context = (dataset[name].values[first] for name in ("samples", "dim", "context"))
     if all(np.unique(it).size == 1 for it in (samples, dim, context)):
         samples, dim, context = samples[0], dim[0], context[0]
-        bend = (samples - 1) / max(context - 1, 1) if shared else samples / dim
+        bend = (samples - 1) / max(int(context) - 1, 1) if shared else samples / dim
         at = np.union1d(np.arange(at[0], at[-1] + 1), bend if at[0] < bend < at[-1] else at[0])
     rank = at * (context - 1) + 1 if shared else np.where(context > 1, at, 1) * dim  # heads see one row: all the same
     return at, np.minimum(rank, samples), bool(np.any(rank > samples))

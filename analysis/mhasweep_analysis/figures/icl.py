@@ -14,7 +14,7 @@ from matplotlib.ticker import ScalarFormatter
 
 from mhasweep_analysis import fits
 from mhasweep_analysis.figures.parts import (
-    MARKERS, Kind, Spread, band, colour, combinations, count, lines, spread, width)
+    MARKERS, Kind, Panel, Spread, band, colour, combinations, count, lines, spread, width)
 from mhasweep_analysis.reader import ResultError, sweep_axes
 
 ICL = ("icl",)
@@ -321,7 +321,7 @@ def _log_log(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y)
 
 
-def _kind(panel, result: str, along: str | None = None, shown: tuple[str, ...] = (), wide: str = "") -> Kind:
+def _kind(panel: Panel, result: str, along: str | None = None, shown: tuple[str, ...] = (), wide: str = "") -> Kind:
     return Kind(panel, ICL, result, along, shown, wide, title=TITLE)
 
 

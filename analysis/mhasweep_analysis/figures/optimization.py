@@ -13,7 +13,8 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from mhasweep_analysis import fits
-from mhasweep_analysis.figures.parts import MARKERS, Kind, Spread, band, colour, count, lines, spread, words_of
+from mhasweep_analysis.figures.parts import (
+    MARKERS, Kind, Panel, Spread, band, colour, count, lines, spread, words_of)
 from mhasweep_analysis.reader import ResultError
 
 LEAST = 1e-17  # stands for zero on a logarithmic axis
@@ -61,8 +62,8 @@ def edge_of_stability(dataset: xr.Dataset, axes: Axes) -> Axes:
         for is_full in (True, False):
             axes.plot(at.at[fell == is_full], at.mean[fell == is_full], MARKERS[number % len(MARKERS)], ms=5,
                       color=shade, mfc=shade if is_full else "none")
-    at = np.unique(dataset["step_size"].values)
-    axes.plot(at, 2 / at, color="0.45", lw=1.4, zorder=1, label=r"theory: $2/\eta$")
+    steps = np.unique(dataset["step_size"].values)
+    axes.plot(steps, 2 / steps, color="0.45", lw=1.4, zorder=1, label=r"theory: $2/\eta$")
     return _finish(axes, "step_size", r"largest $\lambda_{\max}$ of a logged step")
 
 
@@ -324,7 +325,8 @@ TITLE = ("data", "init", "heads", "samples", "tokens", "dim", "relevant", "signa
          "step_size", "steps")
 
 
-def _kind(panel, result: str, along: str | None = None, shown: tuple[str, ...] = ("heads",), wide: str = "") -> Kind:
+def _kind(panel: Panel, result: str, along: str | None = None, shown: tuple[str, ...] = ("heads",),
+          wide: str = "") -> Kind:
     return Kind(panel, ONLY, result, along, shown, wide, title=TITLE)
 
 

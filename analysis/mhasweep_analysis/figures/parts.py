@@ -46,19 +46,26 @@ DARK = {
 }
 MARKERS = "osD^vP*X<>"
 TICKS_MOST = 12
+MEAN_AND_ENDS: tuple[Callable[[np.ndarray], float], ...] = (np.mean, np.min, np.max)
 
 LETTERS = {"heads": "$H$", "dim": "$d$", "key_dim": "$d_h$", "value_dim": "$d_v$", "context": "$n$", "samples": "$T$",
            "neurons": "$M$", "features": "$k$", "true_features": "$k_0$", "tokens": "$N$", "birth_death": r"$\gamma$",
            "step_size": r"$\tau$"}
 WORDS = {"heads": "heads $H$", "context": "context rows $n$", "key_dim": "key dimension of a head $d_h$",
-         "samples": "samples $T$", "parameters": "parameters"}
+         "samples": "samples $T$", "parameters": "parameters",
+         "dim": "dimension $d$"}
 # Where an experiment's theory has letters of its own.
 LETTERS_OF = {"optimize": {"samples": "$n$", "tokens": "$T$", "relevant": r"$\zeta$", "signal": "$S$",
                            "noise": r"$\sigma$", "prototypes": "$M$", "step_size": r"$\eta$", "steps": "$K$",
-                           "init_logit": "$a$", "target_loss": r"$\epsilon$"}}
+                           "init_logit": "$a$", "target_loss": r"$\epsilon$"},
+              "select": {"samples": "$n$", "tokens": "$T$", "step_size": r"$\eta$"},
+              "overfit": {"samples": "$n$", "tokens": "$T$", "step_size": r"$\eta$", "signal": r"$\|\mu\|$"}}
 WORDS_OF = {"optimize": {"samples": "samples $n$", "relevant": r"share of relevant tokens $\zeta$", "step": "steps $k$",
                          "noise": r"noise $\sigma$", "step_size": r"step size $\eta$",
                          "target_loss": r"target loss $\epsilon$", "init_logit": "logit $a$ of the relevant tokens"}}
+
+
+Panel = Callable[[xr.Dataset, Axes], Axes]
 
 
 class Kind(NamedTuple):
@@ -70,7 +77,7 @@ class Kind(NamedTuple):
     `store:`). `title` are the parameters that stand above it where all points have them in common.
     """
 
-    panel: Callable[[xr.Dataset, Axes], Axes]
+    panel: Panel
     experiments: tuple[str, ...]
     result: str
     along: str | None = None
@@ -92,7 +99,7 @@ class Spread(NamedTuple):
 def spread(dataset: xr.Dataset, result: str, along: str) -> Spread:
     at = np.unique(dataset[along].values)
     groups = [dataset[result].values[dataset[along].values == value] for value in at]
-    return Spread(at, *(np.array([measure(group) for group in groups]) for measure in (np.mean, np.min, np.max)))
+    return Spread(at, *(np.array([measure(group) for group in groups]) for measure in MEAN_AND_ENDS))
 
 
 def combinations(dataset: xr.Dataset, names: list[str]) -> Iterator[tuple[str, xr.Dataset]]:

@@ -50,7 +50,7 @@ def usage(dataset: xr.Dataset) -> Usage:
     wall = float(np.max(begun + took))
     edges = np.linspace(0, max(wall, 1e-9), BINS + 1)
     size = int(np.atleast_1d(dataset.attrs.get("mpi_size", 1))[0])
-    launched = np.arange(1, size) if breaks.size == 0 else []  # rank 0 hands out and does not work, unless it is alone
+    launched = np.arange(1, size if breaks.size == 0 else 1)  # rank 0 hands out and does not work, unless it is alone
     lanes = np.union1d(np.unique(rank), launched).astype(int)
     busy = np.array([_busy(begun[rank == lane], took[rank == lane], edges) for lane in lanes])
     workers = max(lanes.size, int(ranks.max()))

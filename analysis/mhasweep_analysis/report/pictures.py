@@ -52,7 +52,7 @@ def of_file(dataset: xr.Dataset) -> list[Picture]:
 
 def of_time(dataset: xr.Dataset) -> Picture:
     """The use of the ranks over time."""
-    told = inspect.getdoc(figures.timeline)
+    told = inspect.getdoc(figures.timeline) or ""
     try:
         used = run.usage(dataset)
     except ResultError as error:
@@ -71,8 +71,9 @@ def of_time(dataset: xr.Dataset) -> Picture:
 
 
 def _picture(dataset: xr.Dataset, name: str) -> Picture:
-    told = inspect.getdoc(figures.FIGURES[name].panel)
-    heading = name.replace("_", " ").replace("key dim", "key dimension").capitalize()
+    told = inspect.getdoc(figures.FIGURES[name].panel) or ""
+    spaced = name.replace("_", " ").replace("key dim", "key dimension").replace("snr", "signal to noise")
+    heading = spaced.capitalize()
     path = shlex.quote(Path(dataset.attrs["path"]).name)
     blank = Picture(name, heading, _first(told), "", f"python3 -m mhasweep_analysis.plot {path} --figure {name}", {})
     shapes, words = {}, ""

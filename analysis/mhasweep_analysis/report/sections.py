@@ -69,7 +69,7 @@ class Asked(NamedTuple):
 def asked(dataset: xr.Dataset) -> Asked:
     """The sweep in words: its axes with their values, what follows from them, and what is fixed."""
     axes = sweep_axes(dataset)
-    names = [name for name, it in dataset.coords.items() if it.dims == ("point",) and name != "point"]
+    names = [str(name) for name, it in dataset.coords.items() if it.dims == ("point",) and name != "point"]
     derived = [name for name in names if name not in axes and _unique(dataset, name).size > 1]
     sizes = [f"{name} {_unique(dataset, name).size}" for name in axes]
     summary = f"{words.count(dataset.sizes['point'], 'point')}: {TIMES.join(sizes)}" if sizes else "one point"
@@ -119,7 +119,8 @@ def _judged(claim: Claim, verdict: Verdict, name: str = "", statement: str = "")
     parts = [_judged(claim, it.verdict, claim.name, it.words) for it in verdict.parts]
     told = [it.verdict for it in verdict.parts if it.verdict.measured is not None]
     if told and verdict.measured is None:
-        low, high = min(it.measured for it in told), max(it.measured for it in told)
+        each = [it.measured for it in told if it.measured is not None]
+        low, high = min(each), max(each)
         value = words.number(low) if low == high else f"{words.number(low)} to {words.number(high)}"
         theories = {_theory(it.theory) for it in told}
         theory = theories.pop() if len(theories) == 1 else ""
