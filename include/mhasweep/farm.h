@@ -74,7 +74,8 @@ void mhas_scheduler_stop(mhas_scheduler *scheduler);
  *
  * The rows of a lost worker go to others, one at a time, so that one that kills whoever runs it is found out. Members
  * of its team cannot be freed from what they do together and are lost with it. One that was lost three times, or is on
- * a host whose workers were lost three times (while there are others), gets nothing any more.
+ * a host whose workers were lost three times (while there are others), gets nothing any more; losses with a row that
+ * has failed for that are the row's alone.
  */
 
 /* Workers run on these hosts, [workers] numbers; without it, all on one. */
@@ -99,7 +100,9 @@ typedef struct mhas_loss {
   mhas_loss_reason reason;
   const int64_t *rows; /* [count] that it had, or answered for; they go to others */
   int64_t count;
-  bool end; /* its process is to be ended, as it waits for others of its team that are lost too */
+  bool end;         /* its process is to be ended, as it waits for others of its team that are lost too */
+  bool banned;      /* from now on it gets nothing any more, should it come back */
+  bool host_banned; /* nor do the others on its host */
 } mhas_loss;
 
 /* The next worker that is lost by now; false: no more of them. To be asked often: silence is measured from question to

@@ -194,7 +194,7 @@ static void format_value(const show_column *column, double value, char cell[SHOW
 }
 
 /* "accuracy over heads 1 to 16, mean over replicate; bars from 0.11 to 1" */
-static void print_caption(chart *self, const spark_scale *scale) {
+static mhas_code print_caption(chart *self, const spark_scale *scale, mhas_error *error) {
   char from[SHOW_CELL];
   char to[SHOW_CELL];
   mhas_text text = {0};
@@ -216,8 +216,12 @@ static void print_caption(chart *self, const spark_scale *scale) {
     mhas_text_append(&text, "; %.5g everywhere", scale->low);
   }
   self->caption_lines = 1 + (int)text.length / cli_width();
-  cli_print_wrapped(mhas_text_string(&text), 0, cli_width());
+  const bool failed = text.failed;
+  if (!failed) {
+    cli_print_wrapped(mhas_text_string(&text), 0, cli_width());
+  }
   mhas_text_free(&text);
+  return failed ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory while drawing") : MHAS_OK;
 }
 
 /* What a line stands for; the axis is named on the first. */
@@ -252,7 +256,7 @@ static mhas_code print_lines(chart *self, int room, mhas_error *error) {
       spark_scale_add(&scale, means[line][bar]);
     }
   }
-  print_caption(self, &scale);
+  MHAS_TRY(print_caption(self, &scale, error));
   const int times = room / self->bars < BAR_TIMES ? room / self->bars : BAR_TIMES;
   const int width = label_width(self);
   char label[SHOW_CELL];

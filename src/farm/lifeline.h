@@ -38,6 +38,8 @@ bool mhas_lifelines_has(const mhas_lifelines *lines, int worker); /* it has come
 /* A number for each worker's host, [workers]. */
 const int *mhas_lifelines_hosts(const mhas_lifelines *lines);
 
+const char *mhas_lifelines_host_name(const mhas_lifelines *lines, int worker);
+
 typedef struct mhas_beat {
   int worker;
   bool closed;    /* its process has ended, or left */

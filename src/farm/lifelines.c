@@ -239,6 +239,8 @@ int mhas_lifelines_host_count(const mhas_lifelines *lines) {
 
 const int *mhas_lifelines_hosts(const mhas_lifelines *lines) { return lines->hosts; }
 
+const char *mhas_lifelines_host_name(const mhas_lifelines *lines, int worker) { return lines->names[worker]; }
+
 /* ---- while the farm works ---- */
 
 static void say(const mhas_lifelines *lines, int worker, char word) {

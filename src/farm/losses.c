@@ -41,6 +41,17 @@ static mhas_again *find_row(const mhas_scheduler *scheduler, int64_t number) {
   return row;
 }
 
+/* A row that has failed since ranks were lost with it: it was not their fault, nor their hosts'. */
+static void forgive(mhas_scheduler *scheduler, int64_t row) {
+  for (int worker = 0; worker < scheduler->worker_count; worker++) {
+    mhas_presence *presence = &scheduler->presence[worker];
+    if (presence->suspect == row + 1) {
+      presence->suspect = 0;
+      presence->losses--;
+    }
+  }
+}
+
 /* It waits once more, unless too many were lost with it. */
 static void put_back(mhas_scheduler *scheduler, mhas_again *row) {
   if (row->state == MHAS_AGAIN_ENDED) {
@@ -54,6 +65,7 @@ static void put_back(mhas_scheduler *scheduler, mhas_again *row) {
     row->state = MHAS_AGAIN_ENDED;
     row->condemned = true;
     scheduler->failed++;
+    forgive(scheduler, row->row);
   }
 }
 
@@ -94,20 +106,24 @@ static void ban(mhas_scheduler *scheduler, int worker) {
   }
 }
 
-/* A host that keeps losing workers, while others are there that do not. */
-static void judge_host(mhas_scheduler *scheduler, int host) {
+/* A host that keeps losing workers, while others are there that do not. True: from now on it gets nothing any more. */
+static bool judge_host(mhas_scheduler *scheduler, int host) {
   int losses = 0;
   bool others = false;
+  bool condemned = false;
   for (int worker = 0; worker < scheduler->worker_count; worker++) {
     const mhas_presence *presence = &scheduler->presence[worker];
     losses += presence->host == host ? presence->losses : 0;
     others |= presence->host != host && presence->state == MHAS_PRESENT && !presence->banned;
   }
   for (int worker = 0; others && losses >= LOSSES_OF_HOST && worker < scheduler->worker_count; worker++) {
-    if (scheduler->presence[worker].host == host) {
+    const mhas_presence *presence = &scheduler->presence[worker];
+    if (presence->host == host) {
+      condemned |= !presence->banned && presence->state != MHAS_GONE;
       ban(scheduler, worker);
     }
   }
+  return condemned;
 }
 
 static void come_back(mhas_scheduler *scheduler, int worker) {
@@ -169,13 +185,15 @@ static void lose(mhas_scheduler *scheduler, int worker, mhas_loss_reason reason,
   presence->died = false;
   if (was_there) {
     scheduler->present -= !presence->banned;
+    presence->losses += reason != MHAS_LOSS_TEAM;
     if (idle) {
       mhas_schedule_set_busy(scheduler, worker);
     } else if (leader >= 0) {
-      loss->end = scheduler->assignments[leader].ranks > 1;
+      const mhas_assignment *order = &scheduler->assignments[leader];
+      loss->end = order->ranks > 1;
+      presence->suspect = order->count == 1 ? order->rows[0] + 1 : 0;
       take_back(scheduler, leader);
     }
-    presence->losses += reason != MHAS_LOSS_TEAM;
   }
   presence->doomed = false;
   if (loss->end) {
@@ -184,10 +202,9 @@ static void lose(mhas_scheduler *scheduler, int worker, mhas_loss_reason reason,
   loss->rows = presence->rows;
   loss->count = presence->count;
   scheduler->gathering.planned = false;
-  if (presence->losses >= LOSSES_OF_WORKER) {
-    presence->banned = true;
-  }
-  judge_host(scheduler, presence->host);
+  loss->banned = presence->losses >= LOSSES_OF_WORKER && !presence->banned;
+  presence->banned |= loss->banned;
+  loss->host_banned = judge_host(scheduler, presence->host);
 }
 
 /* Time in which nobody measured is nobody's silence. */

@@ -229,6 +229,12 @@ static void say_loss(master *self, const mhas_loss *loss) {
     }
     mhas_say("rank %d %s%s", loss->worker + 1, reasons[loss->reason], rows);
   }
+  if (loss->host_banned) {
+    mhas_say("host %s keeps losing ranks: those that are left there get nothing more",
+             mhas_lifelines_host_name(lines_of(self->farm), loss->worker));
+  } else if (loss->banned) {
+    mhas_say("rank %d keeps being lost: it gets nothing more", loss->worker + 1);
+  }
 }
 
 /* What it had ended before it died need not be run again. */

@@ -27,6 +27,7 @@ typedef struct mhas_presence {
   bool died, doomed; /* will be found lost: by itself, with its team */
   bool banned;       /* gets nothing any more */
   int losses;        /* how often it was */
+  int64_t suspect;   /* the row that it was lost with last, + 1; 0: none, or one of several */
   int host;
   double heard, moved; /* when it was heard of, and when its row moved */
   uint64_t moves;

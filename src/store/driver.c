@@ -24,6 +24,13 @@ typedef struct open_file {
 
 static hid_t driver = H5I_INVALID_HID;
 
+/* HDF5 would know no more than that it failed. */
+static H5FD_t *refuse(int reason) {
+  (void)H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_VFL, H5E_CANTOPENFILE, "%s",
+                 strerror(reason));
+  return NULL;
+}
+
 static H5FD_t *open_driver(const char *name, unsigned flags, hid_t access, haddr_t most) {
   const settings *given = H5Pget_driver_info(access);
   const int way = ((flags & H5F_ACC_RDWR) != 0 ? O_RDWR : O_RDONLY) | ((flags & H5F_ACC_CREAT) != 0 ? O_CREAT : 0) |
@@ -31,15 +38,16 @@ static H5FD_t *open_driver(const char *name, unsigned flags, hid_t access, haddr
   (void)most;
   open_file *made = given == NULL ? NULL : calloc(1, sizeof *made);
   if (made == NULL) {
-    return NULL;
+    return refuse(errno);
   }
   made->descriptor = open(name, way | O_CLOEXEC, 0666);
   if (made->descriptor < 0 || fstat(made->descriptor, &made->facts) != 0) {
+    const int reason = errno;
     if (made->descriptor >= 0) {
       (void)close(made->descriptor);
     }
     free(made);
-    return NULL;
+    return refuse(reason);
   }
   made->end_of_file = (haddr_t)made->facts.st_size;
   made->failure = given->failure;

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -40,6 +41,15 @@ def command(*words, ranks=None, recovery=False):
     """`recovery`: the launcher lets other ranks live when one dies; its own exit status is 0 then, whatever theirs are."""
     launcher = [] if ranks is None else ["mpirun", *(["--enable-recovery"] if recovery else []), "-n", str(ranks)]
     return [*launcher, PROGRAM, *map(str, words)]
+
+
+def cpu_seconds(folder, *words):
+    """What a run of the program takes of one core: tests choose by it how much work outlasts a limit of time, on any
+    machine, however busy it is with other things."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    subprocess.run(command(*words), cwd=folder, env=environment(OPENBLAS_NUM_THREADS="1"), check=True, timeout=600,
+                   capture_output=True, stdin=subprocess.DEVNULL)
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
 class Folder(unittest.TestCase):
@@ -90,6 +100,22 @@ class Folder(unittest.TestCase):
             if time.monotonic() > end:
                 self.fail(f"waited {timeout} s for {what}")
             time.sleep(0.01)
+
+    def wait_for_words(self, words, process):
+        """Waits until a running program has said so."""
+        self.wait_for(words, lambda: words in self.words_of(process) or process.poll() is not None)
+        self.assertIn(words, self.words_of(process))
+
+    def send(self, process, rank, number):
+        """A signal to one rank below a running mpirun; its pid."""
+        pid = rank_process(process, rank)
+        self.assertIsNotNone(pid, f"rank {rank} is not there: {self.words_of(process)}")
+        os.kill(pid, number)
+        return pid
+
+    def left_over(self):
+        """The ranks that still hold on, whose launcher may have ended."""
+        return processes_in(self.folder)
 
     def wait_for_done(self, path, rows, process, timeout=120):
         """Waits until a running sweep has at least so many finished rows in its file."""

@@ -1,4 +1,5 @@
 """A long training that is stopped or killed goes on where it was, and ends with the same bits."""
+import math
 import signal
 import time
 import unittest
@@ -8,17 +9,22 @@ import harness
 SWEEP = """
 experiment: memorize
 seed: 5
-parameters: {heads: [2, 3], dim: 16, context: 8, samples: 300, classes: 20, batch: 32, steps: 120000, eval_every: 5000, lr: 5.0e-3, early_stop: false}
+parameters: {heads: [2, 3], dim: 16, context: 8, samples: 300, classes: 20, batch: 32, steps: 10000, eval_every: 5000, lr: 5.0e-3, early_stop: false}
 """
 
 
 class Checkpoint(harness.Folder):
+    sweep = None        # of points that take one core some 3.5 seconds, whatever the machine
     undisturbed = None  # the file of a run that nothing interrupts, for all tests
 
     def setUp(self):
         super().setUp()
-        self.write("sweep.yaml", SWEEP)
         self.reference, self.path = self.folder / "reference.h5", self.folder / "sweep.h5"
+        if Checkpoint.sweep is None:
+            self.write("sweep.yaml", SWEEP)
+            times = math.ceil(7 / harness.cpu_seconds(self.folder, "run", "sweep.yaml", "-o", "trial.h5"))
+            Checkpoint.sweep = SWEEP.replace("steps: 10000", f"steps: {10000 * times}")
+        self.write("sweep.yaml", self.sweep)
         if Checkpoint.undisturbed is None:
             self.run_program("run", "sweep.yaml", "-o", "reference.h5")
             Checkpoint.undisturbed = self.reference.read_bytes()

@@ -1,6 +1,5 @@
 """SIGKILL at any moment costs the points in flight and nothing else."""
 import os
-import pathlib
 import random
 import signal
 import time
@@ -73,23 +72,12 @@ class Kill(harness.Folder):
                 before = 0
             process = self.start_program("run", "sweep.yaml", "-o", path.name, "--resume", ranks=3)
             if self.kill_at_random(chance, path, process, before, 10 - len(seen)):
-                self.wait_for("the other ranks to end", lambda: not self.still_running())
+                self.wait_for("the other ranks to end", lambda: not self.left_over())
                 seen.append(self.check_done_rows(path, reference) if path.exists() else -1)
         self.run_program("run", "sweep.yaml", "-o", path.name, "--resume", ranks=3)
         self.assert_same_results(path, reference)
         print(f"rows done of {self.rows} after each kill (-1: no file yet): {seen}")
         self.assertGreater(len({rows for rows in seen if 0 < rows < self.rows}), 2, seen)
-
-    def still_running(self):
-        """Do ranks of the killed run hold on for a moment?"""
-        mine = str(self.folder).encode()
-        for entry in pathlib.Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and os.readlink(entry / "cwd").encode() == mine:
-                    return True
-            except OSError:
-                continue
-        return False
 
     def test_attempts_count_the_interrupted_ones(self):
         self.write("sweep.yaml", SWEEP)
@@ -102,7 +90,7 @@ class Kill(harness.Folder):
             except ProcessLookupError:
                 pass  # mpirun was quicker: it ends them all after the first
         process.wait()
-        self.wait_for("the other ranks to end", lambda: not self.still_running())
+        self.wait_for("the other ranks to end", lambda: not self.left_over())
         before = harness.column(path, "attempts")
         interrupted = harness.statuses(path) == harness.RUNNING
         finished = harness.statuses(path) == harness.DONE

@@ -1,4 +1,5 @@
 """The end of the time that a run has: nothing starts that would not end in time, what runs keeps its state, status 75."""
+import math
 import os
 import time
 import unittest
@@ -19,7 +20,7 @@ parameters:
   eval_every: 4000
   lr: 5.0e-3
   early_stop: false
-replicates: 8
+replicates: 1
 """
 
 
@@ -27,6 +28,9 @@ class TimeLimit(harness.Folder):
     def test_a_sweep_stops_in_time_and_resume_ends_it(self):
         self.write("sweep.yaml", SWEEP)
         path = self.folder / "sweep.h5"
+        # 25 seconds of one core, for two ranks that have 5 each.
+        replicates = math.ceil(25 / harness.cpu_seconds(self.folder, "run", "sweep.yaml", "-o", "trial.h5"))
+        self.write("sweep.yaml", SWEEP.replace("replicates: 1", f"replicates: {replicates}"))
         ended = self.run_program("run", "sweep.yaml", "--time-limit", "5s", ranks=3, expect=75)
         self.assertIn("--time-limit", ended.stderr)
         self.assertIn("--resume", ended.stderr)

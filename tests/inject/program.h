@@ -95,7 +95,7 @@ static inline int run_program(const char *words, injection *what) {
   if (what->kind == ALLOCATION) {
     inject_allocation(what->at);
   } else {
-    inject_write(what->at, what->kind == WRITES_FROM, what->reason, in_folder("work"));
+    inject_write(what->at, what->kind == WRITES_FROM, what->reason, folder_path("work"));
   }
   const int left = setjmp(left_at);
   const int status = left == 0 ? mhasweep_main(argc, argv) : left - 1;
@@ -195,9 +195,9 @@ static inline void write_text(const char *name, const char *text) {
   assert_int_equal(fclose(file), 0);
 }
 
-/* A folder with these sweeps, in which the process then is: one below test_folder, which is MPI's for its own files. */
+/* A folder with these sweeps, in which the process then is: one below folder, which is MPI's for its own files. */
 static inline int make_sweeps(void **state) {
-  if (make_folder(state) != 0 || mkdir(in_folder("work"), 0700) != 0 || chdir(in_folder("work")) != 0) {
+  if (folder_make(state) != 0 || mkdir(folder_path("work"), 0700) != 0 || chdir(folder_path("work")) != 0) {
     return -1;
   }
   write_text("rich.yaml", RICH);
@@ -210,6 +210,6 @@ static inline int make_sweeps(void **state) {
   return 0;
 }
 
-static inline int remove_sweeps(void **state) { return chdir("/") == 0 ? remove_folder(state) : -1; }
+static inline int remove_sweeps(void **state) { return chdir("/") == 0 ? folder_remove(state) : -1; }
 
 #endif

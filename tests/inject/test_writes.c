@@ -45,7 +45,7 @@ static void run_child(const char *words, const injection *what) {
       (void)signal(signals[i], SIG_DFL); /* cmocka would go on with its next test here */
     }
     (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
-    (void)setenv("TMPDIR", test_folder, 1); /* what MPI leaves there goes away with the folder */
+    (void)setenv("TMPDIR", folder, 1); /* what MPI leaves there goes away with the folder */
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
       _exit(100);
     }

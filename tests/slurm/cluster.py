@@ -2,6 +2,7 @@
 
 Each test script runs itself inside cluster.sh, and ends with status 77 and the reason where there can be no cluster."""
 import functools
+import math
 import os
 import pathlib
 import re
@@ -37,8 +38,8 @@ replicates: 3
 store: [curves, weights]
 """
 
-# Long enough, some 10 seconds of one core, that there is time to disturb it; in small points.
-LONG = """
+# In small points, and so many of them as long() asks for.
+FOUR = """
 experiment: memorize
 seed: 5
 parameters:
@@ -52,8 +53,9 @@ parameters:
   eval_every: 500
   lr: 5.0e-3
   early_stop: false
-replicates: 12
+replicates: 4
 """
+LONG_SECONDS = 10  # time enough to disturb it
 
 LAUNCHERS = ("mpirun", "srun")
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "PREEMPTED"}
@@ -70,10 +72,23 @@ def call(*words, cwd=None, **variables):
 
 
 @functools.cache
+def trial(text):
+    """What this sweep takes of one core."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="trial-"))  # in the cluster's own file system, and gone with it
+    (folder / "trial.yaml").write_text(text)
+    return harness.cpu_seconds(folder, "run", "trial.yaml", "--quiet")
+
+
+def long(seconds=LONG_SECONDS):
+    """A sweep that takes one core of this machine so many seconds."""
+    return FOUR.replace("replicates: 4", f"replicates: {math.ceil(4 * seconds / trial(FOUR))}")
+
+
+@functools.cache
 def reference(name):
-    """The file of SHORT or LONG ("short", "long") as an undisturbed run by one process writes it."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="reference-"))  # in the cluster's own file system, and gone with it
-    (folder / f"{name}.yaml").write_text({"short": SHORT, "long": LONG}[name])
+    """The file of SHORT or long() ("short", "long") as an undisturbed run by one process writes it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="reference-"))
+    (folder / f"{name}.yaml").write_text(SHORT if name == "short" else long())
     call(PROGRAM, "run", f"{name}.yaml", "--quiet", cwd=folder)
     return folder / f"{name}.h5"
 

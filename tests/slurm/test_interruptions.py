@@ -1,25 +1,29 @@
 """On a real SLURM cluster of four virtual nodes: whatever ends or disturbs a job, no finished point is lost, and what goes
 on comes to the same bits."""
+import math
 import os
 import signal
+import subprocess
 import time
 
 import cluster
-from cluster import LAUNCHERS, LONG, call, harness, reference
+from cluster import LAUNCHERS, call, harness, long, reference
 
 
-# One point, of some 4 seconds.
+# One point.
 TRAINING = """
 experiment: memorize
-parameters: {heads: 4, dim: 16, context: 8, samples: 400, classes: 10, batch: 32, steps: 100000, eval_every: 10000,
+parameters: {heads: 4, dim: 16, context: 8, samples: 400, classes: 10, batch: 32, steps: 20000, eval_every: 10000,
              early_stop: false}
 """
+
+LIMIT, WORK = "5s", 15  # a limit of time, and seconds of one core that are longer even on a core that gets faster
 
 
 class Interruptions(cluster.OnCluster):
     def disturb(self, disturbance, nodes=2, tasks=4, options=(), **variables):
-        """Submits LONG and calls disturbance(job) when a few of its points are done; (job, path, statuses before)."""
-        self.write("long.yaml", LONG)
+        """Submits long() and calls disturbance(job) when a few of its points are done; (job, path, statuses before)."""
+        self.write("long.yaml", long())
         path = self.folder / "long.h5"
         job = self.submit("long.yaml", nodes=nodes, tasks=tasks, options=options, **variables)
         before = self.await_rows(job, path, 3)
@@ -40,21 +44,23 @@ class Interruptions(cluster.OnCluster):
                 self.conclude(f"SIGUSR1, requeue ({launcher})", [path], reference("long"), before)
 
     def test_a_job_that_stops_by_its_own_clock_queues_itself_again(self):
-        self.write("long.yaml", LONG)
-        job = self.submit("long.yaml", "--time-limit", "5s", nodes=1, tasks=1)
+        self.limit("the program's own clock, requeue", long(WORK))
+
+    def test_a_training_longer_than_a_job_goes_on_from_its_kept_state(self):
+        steps = math.ceil(2 * WORK / cluster.trial(TRAINING)) * 10000
+        self.limit("a training longer than a job", TRAINING.replace("steps: 20000", f"steps: {steps}"))
+
+    def limit(self, scenario, text):
+        """A sweep that takes longer than its job may is done by several of them."""
+        self.write("limited.yaml", text)
+        job = self.submit("limited.yaml", "--time-limit", LIMIT, nodes=1, tasks=1)
+        alone = subprocess.run([cluster.PROGRAM, "run", "limited.yaml", "-o", "undisturbed.h5", "--quiet"], cwd=self.folder)
+        self.assertEqual(alone.returncode, 0)
         self.assert_ended(job, "COMPLETED", 0)
         self.assertGreaterEqual(job.restarts(), 1, str(job))
         self.assertIn("stopped in time", job.words())
-        self.conclude("the program's own clock, requeue", [self.folder / "long.h5"], reference("long"))
-
-    def test_a_training_longer_than_a_job_goes_on_from_its_kept_state(self):
-        self.write("training.yaml", TRAINING)
-        call(cluster.PROGRAM, "run", "training.yaml", "--quiet", "-o", "undisturbed.h5", cwd=self.folder)
-        job = self.submit("training.yaml", "--time-limit", "4s", nodes=1, tasks=1)
-        self.assert_ended(job, "COMPLETED", 0)
-        self.assertGreaterEqual(job.restarts(), 1, str(job))
         self.assertEqual(list(self.folder.glob("*.checkpoint")), [])
-        self.conclude("a training longer than a job", [self.folder / "training.h5"], self.folder / "undisturbed.h5")
+        self.conclude(scenario, [self.folder / "limited.h5"], self.folder / "undisturbed.h5")
 
     def test_a_requeued_job_goes_on(self):
         job, path, before = self.disturb(lambda it: call("scontrol", "requeue", it.number))
@@ -114,6 +120,26 @@ class Interruptions(cluster.OnCluster):
                 self.assert_ended(job, "COMPLETED", 0)
                 self.assertEqual(job.restarts(), 1, str(job))
                 self.conclude(f"rank 0 is killed ({launcher})", [path], reference("long"), before)
+
+    def test_a_node_that_loses_three_ranks_gets_nothing_more(self):
+        self.write("long.yaml", long())
+        path, status_file = self.folder / "long.h5", self.folder / "status"
+        job = self.sbatch("--nodes=2", "--exclusive", "--wrap=mpirun --enable-recovery --oversubscribe --bind-to none "
+                          f"--map-by ppr:4:node {cluster.PROGRAM} run long.yaml", MHASWEEP_STATUS_FILE=str(status_file))
+        before = self.await_rows(job, path, 3)
+        ranks = cluster.ranks()
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # each with points of its own
+            for rank in (4, 5, 6):
+                os.kill(ranks[rank], number)
+        words = f"host {job.nodes()[1]} keeps losing ranks: those that are left there get nothing more"
+        self.wait_for(words, lambda: words in job.words() or job.state() in cluster.ENDED, cluster.DEADLINE)
+        self.assertIn(words, job.words())
+        pending = harness.statuses(path) == harness.PENDING
+        self.assertTrue(pending.any(), "the sweep is too short")
+        self.await_state(job)
+        self.assertEqual(int(status_file.read_text()), 0, str(job))
+        self.assertTrue((harness.column(path, "first_rank")[pending] <= 3).all(), "rank 7 got more")
+        self.conclude("a node loses three of its ranks (mpirun)", [path], reference("long"), before)
 
     def lose_node(self, place, launcher):
         """Kills the node at this place of the job's list; SLURM is told and starts the job again on others."""

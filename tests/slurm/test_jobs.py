@@ -1,7 +1,7 @@
 """Jobs on a real SLURM cluster of four virtual nodes: how they start, what their status is, and submit.sh."""
 
 import cluster
-from cluster import LAUNCHERS, LONG, SHORT, call, harness, reference
+from cluster import LAUNCHERS, SHORT, call, harness, long, reference
 
 
 class Launch(cluster.OnCluster):
@@ -91,7 +91,7 @@ class Statuses(cluster.OnCluster):
         self.enter("too few ranks: not repeated")
 
     def test_two_jobs_on_one_file_do_not_disturb_each_other_and_no_third(self):
-        self.write("long.yaml", LONG)
+        self.write("long.yaml", long())
         path = self.folder / "long.h5"
         first = self.submit("long.yaml", nodes=1, tasks=2, options=["--nodelist=n1"])
         self.await_rows(first, path, 1)
@@ -105,7 +105,7 @@ class Statuses(cluster.OnCluster):
         self.conclude("two jobs on one file, and a third", [path], reference("long"))
 
     def test_restarts_are_bounded(self):
-        self.write("long.yaml", LONG)
+        self.write("long.yaml", long())
         path = self.folder / "long.h5"
         job = self.submit("long.yaml", MHASWEEP_RESTARTS="1")
         for restart in (0, 1):

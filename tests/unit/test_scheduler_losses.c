@@ -288,8 +288,11 @@ static void who_keeps_being_lost_gets_nothing_any_more(void **unused) {
   mhas_scheduler *scheduler = long_rows(8, 2, &PATIENT);
   double now = 1.0;
   for (int time = 0; time < 3; time++) {
+    mhas_loss loss;
     pass(scheduler, now, now + 60.0, 2, 0);
-    expect_loss(scheduler, now + 61.0, 0, MHAS_LOSS_SILENT, 0);
+    assert_true(mhas_scheduler_lost(scheduler, now + 61.0, &loss));
+    assert_int_equal(loss.reason, MHAS_LOSS_SILENT);
+    assert_int_equal(loss.banned, time == 2);
     now += 62.0;
     mhas_scheduler_heard(scheduler, 0, 1, now);
     assert_true(mhas_scheduler_has(scheduler, 0));
@@ -304,10 +307,13 @@ static void a_host_that_keeps_losing_workers_is_left_alone(void **unused) {
   (void)unused;
   const int hosts[] = {7, 7, 7, 7, 9};
   mhas_scheduler *scheduler = long_rows(8, 5, &PATIENT);
+  mhas_loss loss;
   mhas_scheduler_hosts(scheduler, hosts);
   for (int worker = 0; worker < 3; worker++) {
     mhas_scheduler_died(scheduler, worker);
-    expect_loss(scheduler, 1.0, worker, MHAS_LOSS_DIED, 0);
+    assert_true(mhas_scheduler_lost(scheduler, 1.0, &loss));
+    assert_int_equal(loss.worker, worker);
+    assert_int_equal(loss.host_banned, worker == 2);
   }
   assert_true(mhas_scheduler_has(scheduler, 3)); /* there, but it gets nothing */
   expect_order(scheduler, 2.0, 4, 0);
@@ -325,6 +331,25 @@ static void a_host_that_keeps_losing_workers_is_left_alone(void **unused) {
 }
 
 /* ---- teams ---- */
+
+static void a_row_that_kills_three_workers_is_not_their_hosts_fault(void **unused) {
+  (void)unused;
+  const int hosts[] = {7, 7, 7, 7, 9};
+  mhas_scheduler *scheduler = long_rows(1, 5, &PATIENT);
+  mhas_loss loss;
+  mhas_scheduler_hosts(scheduler, hosts);
+  for (int worker = 0; worker < 3; worker++) {
+    expect_order(scheduler, 1.0 + worker, worker, 0);
+    mhas_scheduler_died(scheduler, worker);
+    assert_true(mhas_scheduler_lost(scheduler, 1.5 + worker, &loss));
+    assert_false(loss.host_banned);
+  }
+  assert_int_equal(state_of(scheduler).failed, 1);
+  mhas_scheduler_died(scheduler, 3); /* the second on its own account */
+  assert_true(mhas_scheduler_lost(scheduler, 9.0, &loss));
+  assert_false(loss.host_banned);
+  mhas_scheduler_destroy(scheduler);
+}
 
 static void the_mates_of_a_dead_worker_are_lost_with_it(void **unused) {
   (void)unused;
@@ -545,6 +570,7 @@ int main(void) {
       cmocka_unit_test(a_row_that_kills_three_workers_has_failed),
       cmocka_unit_test(who_keeps_being_lost_gets_nothing_any_more),
       cmocka_unit_test(a_host_that_keeps_losing_workers_is_left_alone),
+      cmocka_unit_test(a_row_that_kills_three_workers_is_not_their_hosts_fault),
       cmocka_unit_test(the_mates_of_a_dead_worker_are_lost_with_it),
       cmocka_unit_test(a_team_that_cannot_be_formed_any_more_is_stranded),
       cmocka_unit_test(whoever_dies_or_sleeps_every_row_ends_once),
