@@ -85,11 +85,20 @@ def test_a_misspecified_loss_is_within_1_percent_of_its_floor_and_not_below(abov
     assert outcome("misspecified_floor", data.assign_coords(true_features=("point", [3, 3]))) == Outcome.ABSENT
 
 
+def resting(away, speed):
+    """Runs of 500 in time whose second record is the slowest one."""
+    return rows({}, {"loss": [0.3, 0.1, 0.05], "gradient_norm": [1, (speed * 0.1 / 500) ** 0.5, 0.1],
+                     "rung_distance": lambda it: [0.5, away * it["replicate"], 0.5]}, replicate=[0, 1])
+
+
 @pytest.mark.parametrize("away, expected", [(0.009, Outcome.HOLDS), (0.02, Outcome.FAILS)])
-def test_plateaus_are_within_1_percent_of_a_rung(away, expected):
-    data = rows({"plateau_distance": lambda it: away * it["replicate"]}, replicate=[0, 1])
-    it = judged("plateaus_are_rungs", data)
-    assert (it.outcome, it.measured) == (expected, pytest.approx(away))
+def test_a_loss_rests_within_1_percent_of_a_rung(away, expected):
+    it = judged("plateaus_are_rungs", resting(away, 0.0009))
+    assert (it.outcome, it.measured, it.points) == (expected, pytest.approx(away), 2)
+
+
+def test_a_loss_that_would_still_fall_by_a_thousandth_does_not_rest():
+    assert outcome("plateaus_are_rungs", resting(0.02, 0.0011)) == Outcome.ABSENT
 
 
 def test_below_the_lowest_rung_b_is_nonsingular_and_the_loss_falls():
@@ -140,12 +149,29 @@ def test_random_prompts_have_the_closed_form_or_not():
         assert outcome("finite_prompts_closed_form", data) == expected
 
 
-@pytest.mark.parametrize("power, expected", [(1.05, Outcome.HOLDS), (0.6, Outcome.FAILS)])
-def test_the_bias_of_birth_and_death_is_linear(power, expected):
-    data = rows({"loss_stationary": lambda it: 5 * it["birth_death"] ** power if it["birth_death"] else 1e-9},
-                birth_death=[0.0, 1e-4, 1e-3, 1e-2])
-    it = judged("birth_death_bias_is_linear", data)
-    assert (it.outcome, it.measured, it.points) == (expected, pytest.approx(power), 3)
+def bias(power):
+    """Of rates that are each run for 10 lifetimes, on a loss of 1e-3 without; the last one is near r/2 and saturates."""
+    data = rows({"loss_stationary": lambda it: 1e-3 + min(5 * it["birth_death"] ** power, 0.04), "lowest_rung": 0.05},
+                birth_death=[0.0, 2e-5, 1e-4, 5e-4, 2e-3, 1e-1])
+    rate = data["birth_death"].values
+    steps = ("point", np.where(rate > 0, 20 / np.maximum(rate, 1e-9), 1e6), {"is_axis": 1})
+    return data.assign_coords(steps=steps)
+
+
+@pytest.mark.parametrize("power, expected", [(1.05, Outcome.HOLDS), (0.8, Outcome.FAILS)])
+def test_the_bias_of_birth_and_death_is_linear_far_below_the_lowest_rung(power, expected):
+    it = judged("birth_death_bias_is_linear", bias(power))
+    assert (it.outcome, it.measured) == (expected, pytest.approx(power))
+    assert it.note.endswith("x r/2: 0.1" if power > 1 else "x r/2: 0.002, 0.1")
+
+
+def test_a_bias_that_is_not_stationary_yet_is_none():
+    data = bias(1.0)
+    assert judged("birth_death_bias_is_linear", data).points == 4
+    early = data.assign_coords(steps=("point", data["steps"].values * 0.7, {"is_axis": 1}))
+    assert outcome("birth_death_bias_is_linear", early) == Outcome.ABSENT
+    with pytest.raises(mhas.ResultError, match="no run is stationary"):
+        icl.birth_death_bias(early, Figure().subplots())
 
 
 def test_a_modification_has_to_do_better_than_none_by_more_than_chance():
@@ -210,10 +236,10 @@ def test_the_final_loss_stands_on_the_floor():
 
 
 def test_the_bias_has_its_exponent_in_the_legend():
-    data = rows({"loss_stationary": lambda it: 5 * it["birth_death"]}, birth_death=[1e-4, 1e-3, 1e-2])
-    axes = figures.draw(data, "birth_death_bias").axes[0]
+    axes = figures.draw(bias(1.0), "birth_death_bias").axes[0]
     assert any(r"\gamma^{1.00" in words for words in labelled(axes))
-    np.testing.assert_allclose(theory(axes).get_ydata(), [5e-4, 5e-3, 5e-2])
+    np.testing.assert_allclose(theory(axes).get_ydata(), [1e-4, 5e-4, 2.5e-3, 1e-2, 0.5])
+    np.testing.assert_allclose(labelled(axes)["theory: lowest rung $r/2$"].get_ydata(), 0.05)
 
 
 def test_prompts_and_transfer_have_lines_of_theory():
@@ -249,6 +275,15 @@ def test_curves_stand_on_the_ladder_and_above_what_keeps_b_from_zero():
     np.testing.assert_allclose((excess.get_xdata(), excess.get_ydata()), [[0, 5, 50], [0.4, 0.2, 0.02]])
     with pytest.raises(mhas.ResultError, match="holds no curves"):
         icl.sigma_bound(data.drop_vars("curve_step"), Figure().subplots())
+
+
+def test_above_a_floor_the_ladder_begins_there():
+    curves = {"step": [0, 10], "loss_attention": [0.5, 0.2], "nearest_rung": [0.3, 0.2]}
+    data = rows({"loss": 0.2, "loss_floor": 0.1, "lowest_rung": 0.2}, curves, true_features=[4])
+    line = labelled(figures.draw(data, "loss_on_ladder").axes[0])
+    np.testing.assert_allclose(line["model = static"].get_ydata(), [4, 1])
+    np.testing.assert_allclose(line["theory: nearest rung"].get_ydata(), [2, 1])
+    assert "theory: lowest rung above the floor" in line
 
 
 def test_saddles_and_rates_stand_beside_a_line_of_equality():

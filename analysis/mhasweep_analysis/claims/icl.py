@@ -12,10 +12,14 @@ import xarray as xr
 
 from mhasweep_analysis import fits
 from mhasweep_analysis.claims.parts import ALL, Claim, Mark, Source, Verdict, both, only
+from mhasweep_analysis.figures.icl import LINEAR, excess_of_rates
 from mhasweep_analysis.figures.parts import combinations, count
 
 ICL = ("icl",)
 NEAR = 0.01  # of a rung or a floor
+# Of its loss, what a run would still fall by at the present speed |gradient|^2 in the time of the whole run: a loss that
+# rests on no rung, but falls to one as t^-p, is then within STILL / p of it.
+STILL = 0.001
 SLOPE = 0.05  # by which a rate or an escape's slope may differ
 DECAY = (3.0, 25.0)  # logarithm of the factor by which the slowest mode of W falls, for a rate to be read off
 POWER = 0.1  # by which an exponent may
@@ -49,15 +53,24 @@ def _attention_limit(dataset: xr.Dataset) -> Verdict:
 
 
 def _plateaus(dataset: xr.Dataset) -> Verdict:
-    away = dataset["plateau_distance"].values
+    """Where the flow is slowest, if it stands still there by the measure of STILL."""
+    time = (dataset["step_size"] * dataset["steps"]).values
+    loss = dataset["curve_loss"].values
+    falls = np.nan_to_num(dataset["curve_gradient_norm"].values ** 2 * time[:, None] / loss, nan=np.inf)
+    slowest = falls.argmin(axis=1)
+    rests = np.flatnonzero(falls.min(axis=1) <= STILL)
+    if rests.size == 0:
+        return Verdict.absent(f"no loss rests: {falls.shape[0]} runs would all fall by more than {STILL} of it")
+    away = dataset["curve_rung_distance"].values[rests, slowest[rests]]
     near = int(np.sum(away < NEAR))
     return Verdict.of(
         near == away.size,
-        "largest relative distance of a first plateau from its rung",
+        "largest relative distance from its rung where a run is slowest",
         float(away.max()),
         f"< {NEAR}",
         away.size,
-        f"{near} of {away.size} are nearer; the middle one is at {np.median(away):.2g}",
+        f"{near} of {away.size} are nearer, the middle one is at {np.median(away):.2g}; "
+        f"{falls.shape[0] - away.size} runs do not rest",
     )
 
 
@@ -232,14 +245,23 @@ def _transfer(dataset: xr.Dataset) -> Verdict:
 
 
 def _bias(dataset: xr.Dataset) -> Verdict:
-    fit = fits.power(dataset["birth_death"].values, dataset["loss_stationary"].values)
+    rows, linear = excess_of_rates(dataset)
+    few = rows.isel(point=np.flatnonzero(linear))
+    if few.sizes["point"] == 0 or count(few, "birth_death") < 3:
+        return Verdict.absent(f"fewer than 3 rates with a stationary loss of at most {LINEAR} x r/2")
+    if few["excess"].values.min() <= 0:
+        return Verdict.absent("the loss with birth and death is not above that without")
+    fit = fits.power(few["birth_death"].values, few["excess"].values)
+    rates = few["birth_death"].values
+    above = np.unique(rows["birth_death"].values[~linear])
     return Verdict.of(
         abs(fit.exponent.value - 1) <= POWER or fit.exponent.contains(1),
-        "exponent of the stationary loss in the rate",
+        "exponent of the stationary excess loss in the rate",
         fit.exponent,
         1.0,
         fit.points,
-        f"R^2 = {fit.r2:.4f}; within {POWER} of 1, or 1 in its interval, counts",
+        f"rates {rates.min():g} to {rates.max():g}; R^2 = {fit.r2:.4f}; within {POWER} of 1, or 1 in its interval, "
+        f"counts; left out as above {LINEAR} x r/2: {', '.join(f'{it:g}' for it in above) or 'none'}",
     )
 
 
@@ -279,10 +301,12 @@ CLAIMS = (
     Claim(
         "plateaus_are_rungs",
         ICL,
-        "Where the gradient stays small the loss is half a sum of eigenvalues of S0.",
+        "Where the loss rests it is half a sum of eigenvalues of S0.",
         LADDER,
         _plateaus,
-        ("plateau_distance",),
+        ("curve_loss", "curve_gradient_norm", "curve_rung_distance"),
+        rows=only(model="static", sampling="pool"),
+        where="model: static and sampling: pool",
         pooled=ALL,
     ),
     Claim(
@@ -400,13 +424,16 @@ CLAIMS = (
     Claim(
         "birth_death_bias_is_linear",
         ICL,
-        "The stationary loss rises in proportion to the rate of birth and death.",
-        Source("measured on small runs of this project; no source claims it", Mark.QUESTION),
+        "Far below r/2, birth and death raise the stationary loss in proportion to their rate.",
+        Source(
+            "shot noise of M neurons about an optimum, sum_j gamma v_j / (4 M (lambda_j + gamma)); without noise there "
+            "is no bias, since E h = 0 under the initial law and L does not see the scale of h",
+            Mark.DERIVED,
+        ),
         _bias,
-        ("loss_stationary",),
+        ("loss_stationary", "lowest_rung"),
         {"birth_death": 3},
-        rows=lambda dataset: dataset["birth_death"].values > 0,
-        where="birth_death > 0",
+        pooled=("steps",),
     ),
     Claim(
         "degenerate_starts_are_left",

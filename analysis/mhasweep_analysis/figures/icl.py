@@ -23,6 +23,8 @@ MODELS = ("model", "attention_step_ratio", "step_size", "perturbation", "birth_d
 THEORY = {"color": "0.45", "lw": 1.4, "zorder": 1}
 DASHED = (0, (5, 2))
 DOTTED = (0, (1, 1.5))
+LIFETIMES = 8  # of a neuron, until birth and death are stationary
+LINEAR = 0.25  # of r/2: up to this loss the noise of birth and death is linear
 
 
 def escape_steps(dataset: xr.Dataset, axes: Axes) -> Axes:
@@ -111,20 +113,42 @@ def misspecified_loss(dataset: xr.Dataset, axes: Axes) -> Axes:
     return axes
 
 
+def excess_of_rates(dataset: xr.Dataset) -> tuple[xr.Dataset, np.ndarray]:
+    """The rows with birth and death whose stationary loss can be told, with `excess`, that loss above the loss without
+    (where the sweep has it); and which of them are so far below r/2 that theory calls the excess linear in the rate.
+
+    A neuron lives for 1/gamma, so a law of neurons is stationary after several such times: behind LIFETIMES of them, of
+    which the mean over the last quarter sees only the last ones. The noise of rebirths is that of a linearised flow
+    while its peaks, some three times the mean, stay below r/2, beyond which there are saddles: LINEAR.
+    """
+    rate = dataset["birth_death"].values
+    lives = rate * dataset["step_size"].values * dataset["steps"].values
+    without = dataset["loss_stationary"].values[rate == 0]
+    rows = dataset.isel(point=np.flatnonzero((rate > 0) & (lives >= LIFETIMES * (1 - 1e-9))))
+    rows = rows.assign(excess=rows["loss_stationary"] - (without.mean() if without.size else 0.0))
+    rate, share = rows["birth_death"].values, (rows["loss_stationary"] / rows["lowest_rung"]).values
+    return rows, np.array([share[rate == it].mean() <= LINEAR for it in rate], dtype=bool)
+
+
 def birth_death_bias(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """Mean loss of the last quarter of training against the rate of birth and death, with the best power law and the
-    interval of its exponent, and a grey line of exponent 1. Means and bands over the replicates."""
-    parts = lines(dataset, ("perturbation", "step_size"), "birth_death")
-    for number, (words, rows) in enumerate(parts):
-        rows = rows.isel(point=np.flatnonzero(rows["birth_death"].values > 0))
-        at = spread(rows, "loss_stationary", "birth_death")
-        fit = fits.power(rows["birth_death"].values, rows["loss_stationary"].values)
-        words += rf": $\gamma^{{{fit.exponent.value:.2f} \pm {fit.exponent.high - fit.exponent.value:.2f}}}$"
+    """What birth and death add to the stationary loss against their rate, in runs that are stationary, with a grey line
+    in proportion to the rate from the smallest one on. The power in the legend, with its interval, is that of the rates
+    whose loss is far below r/2 (see excess_of_rates); above, the loss saturates. Means and bands over the replicates."""
+    # Slow rates take more steps, which makes no other line of them.
+    parts = lines(dataset.reset_coords("steps"), ("perturbation", "step_size"), "birth_death")
+    for number, (words, part) in enumerate(parts):
+        rows, linear = excess_of_rates(part)
+        if rows.sizes["point"] == 0:
+            raise ResultError(f"no run is stationary: birth_death x step_size x steps is below {LIFETIMES} in all")
+        at, few = spread(rows, "excess", "birth_death"), rows.isel(point=np.flatnonzero(linear))
+        if few.sizes["point"] and count(few, "birth_death") > 1 and few["excess"].values.min() > 0:
+            power = fits.power(few["birth_death"].values, few["excess"].values).exponent
+            words += rf": $\gamma^{{{power.value:.2f} \pm {power.high - power.value:.2f}}}$ far below $r/2$"
         band(axes, at, number, len(parts), words)
-        middle = len(at.at) // 2
-        axes.plot(at.at, at.mean[middle] * at.at / at.at[middle], ls=DASHED,
-                  label=_once(axes, r"theory: $\propto \gamma$"), **THEORY)
-    _log_log(axes, r"birth-death rate $\gamma$", "stationary loss")
+        axes.plot(at.at, at.mean[0] * at.at / at.at[0], ls=DASHED, label=_once(axes, r"theory: $\propto \gamma$"),
+                  **THEORY)
+    axes.axhline(float(dataset["lowest_rung"].mean()), ls=DOTTED, label="theory: lowest rung $r/2$", **THEORY)
+    _log_log(axes, r"birth-death rate $\gamma$", "stationary loss above that without")
     axes.legend()
     return axes
 
@@ -183,17 +207,17 @@ def attention_limit(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 
 def loss_on_ladder(dataset: xr.Dataset, axes: Axes) -> Axes:
-    """The loss over the lowest rung r/2 along training, and the rung next to it: the loss rests on rungs only. A line
-    for every model (in the means over the replicates, with bands), grey lines at r/2 and the floor."""
+    """The loss above its floor along training, by the height of the lowest rung above it, and the rung next to it: the
+    loss rests on rungs only. With no floor that is the loss over r/2. A line for every model (in the means over the
+    replicates, with bands), a grey one at the lowest rung."""
     _needs_curves(dataset)
     parts = lines(dataset, MODELS, "replicate")
-    lowest = dataset["lowest_rung"].values[:, None]
-    floor = float((dataset["loss_floor"] / dataset["lowest_rung"]).mean())
-    axes.axhline(1, ls=DASHED, label="theory: lowest rung $r/2$", **THEORY)
-    if floor > 0:
-        axes.axhline(floor, ls=DOTTED, label=r"theory: floor $\frac{1}{2}\sum_{j \leq k_0-k} \lambda_j$", **THEORY)
-    scaled = dataset.assign(curve_scaled=dataset["curve_loss_attention"] / lowest,
-                            curve_rung=dataset["curve_nearest_rung"] / lowest)
+    floor = dataset["loss_floor"].values[:, None]
+    height = dataset["lowest_rung"].values[:, None] - floor
+    words = "above the floor" if floor.any() else "$r/2$"
+    axes.axhline(1, ls=DASHED, label=f"theory: lowest rung {words}", **THEORY)
+    scaled = dataset.assign(curve_scaled=(dataset["curve_loss_attention"] - floor) / height,
+                            curve_rung=(dataset["curve_nearest_rung"] - floor) / height)
     for number, (words, rows) in enumerate(parts):
         part = scaled.sel(point=rows["point"].values)
         _curve(axes, part, "curve_scaled", number, len(parts), words)
@@ -203,7 +227,7 @@ def loss_on_ladder(dataset: xr.Dataset, axes: Axes) -> Axes:
             axes.step(step[there], rung[there], where="mid", label="theory: nearest rung", ls="-", color="0.45", lw=0.9)
     axes.set_yscale("log")
     axes.set_xlabel("step")
-    axes.set_ylabel("loss / ($r/2$)")
+    axes.set_ylabel("(loss - floor) / (lowest rung - floor)")
     axes.legend()
     return axes
 
@@ -329,7 +353,8 @@ JOINT = ("attention_start", "step_size", "init_scale")
 FIGURES = {
     "escape_steps": _kind(escape_steps, "escape_slope", "perturbation_size", ("perturbation", "birth_death")),
     "success_rates": _kind(success_rates, "success", "perturbation", ("birth_death",)),
-    "birth_death_bias": _kind(birth_death_bias, "loss_stationary", "birth_death", ("perturbation", "step_size")),
+    "birth_death_bias": _kind(birth_death_bias, "loss_stationary", "birth_death",
+                              ("perturbation", "step_size", "steps")),
     "timescale_gap": _kind(timescale_gap, "timescale_gap", "attention_step_ratio", JOINT),
     "stalled_share": _kind(stalled_share, "stalled", "attention_step_ratio", JOINT),
     "finite_prompt_gap": _kind(finite_prompt_gap, "loss_finite", "finite_tokens"),
