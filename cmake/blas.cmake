@@ -47,8 +47,14 @@ if(MHASWEEP_SCALAPACK STREQUAL "wrapper")
 elseif(MHASWEEP_SCALAPACK)
   set(scalapack ${MHASWEEP_SCALAPACK})
 else()
-  pkg_search_module(scalapack_package QUIET scalapack-openmpi scalapack)
-  find_library(SCALAPACK_LIBRARY NAMES scalapack-openmpi scalapack HINTS ${scalapack_package_LIBDIR})
+  # Debian names it after its MPI, and has both: that of another MPI would link, and crash.
+  if(MHASWEEP_MPICH)
+    set(scalapack_of_mpi scalapack-mpich)
+  else()
+    set(scalapack_of_mpi scalapack-openmpi)
+  endif()
+  pkg_search_module(scalapack_package QUIET ${scalapack_of_mpi} scalapack)
+  find_library(SCALAPACK_LIBRARY NAMES ${scalapack_of_mpi} scalapack HINTS ${scalapack_package_LIBDIR})
   if(NOT SCALAPACK_LIBRARY)
     message(FATAL_ERROR "ScaLAPACK is not found: put its folder into CMAKE_PREFIX_PATH, or name it, such as "
                         "-DMHASWEEP_SCALAPACK='-lscalapack;-lgfortran' or, of MKL with Open MPI, "

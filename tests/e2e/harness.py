@@ -19,6 +19,10 @@ SOURCE = pathlib.Path(os.environ.get("MHASWEEP_SOURCE", pathlib.Path(__file__).p
 PROVENANCE = {"attempts", "started", "seconds", "first_rank", "hostname"}
 PROVENANCE_ATTRIBUTES = {"created", "mpi_size", "git_commit", "slurm_job_id", "reused_files"}
 
+# All that the tests know of the launcher, which is Open MPI's or MPICH's, is in this file.
+OPEN_MPI = "Open MPI" in subprocess.run(["mpirun", "--version"], text=True, capture_output=True, check=False).stdout
+RECOVERY = "--enable-recovery" if OPEN_MPI else "-disable-auto-cleanup"
+
 PENDING, RUNNING, DONE, FAILED = range(4)
 
 # Two points that never end by themselves.
@@ -38,7 +42,7 @@ def environment(**more):
 
 def command(*words, ranks=None, recovery=False):
     """`recovery`: the launcher lets other ranks live when one dies; its own exit status is 0 then, whatever theirs are."""
-    launcher = [] if ranks is None else ["mpirun", *(["--enable-recovery"] if recovery else []), "-n", str(ranks)]
+    launcher = [] if ranks is None else ["mpirun", *([RECOVERY] if recovery else []), "-n", str(ranks)]
     return [*launcher, PROGRAM, *map(str, words)]
 
 
@@ -114,7 +118,7 @@ def statuses(path):
 def rank_processes(process):
     """The pids of the program's ranks below a running mpirun (or the process itself)."""
     name = pathlib.Path(PROGRAM).name
-    found = []
+    parents, ours = {}, []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -123,9 +127,15 @@ def rank_processes(process):
         except OSError:
             continue
         title, rest = re.match(r"\d+ \((.*)\) (.*)", stat, re.S).groups()
-        if title == name[:15] and (int(rest.split()[1]) == process.pid or int(entry.name) == process.pid):
-            found.append(int(entry.name))
-    return sorted(found)
+        parents[int(entry.name)] = int(rest.split()[1])
+        if title == name[:15]:
+            ours.append(int(entry.name))
+
+    def below(pid):
+        """MPICH's mpirun has a proxy between itself and the ranks."""
+        return process.pid in (pid, parents.get(pid), parents.get(parents.get(pid)))
+
+    return sorted(filter(below, ours))
 
 
 def processes_in(folder):
@@ -147,7 +157,7 @@ def rank_process(process, rank):
             variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"OMPI_COMM_WORLD_RANK=%d" % rank in variables:
+        if (b"OMPI_COMM_WORLD_RANK=%d" if OPEN_MPI else b"PMI_RANK=%d") % rank in variables:
             return pid
     return None
 
