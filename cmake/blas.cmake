@@ -26,7 +26,7 @@ endif()
 # MKL calls the same header mkl_cblas.h.
 find_path(CBLAS_INCLUDE NAMES cblas.h HINTS ${openblas_INCLUDE_DIRS} PATH_SUFFIXES openblas)
 if(NOT CBLAS_INCLUDE)
-  find_path(MKL_INCLUDE NAMES mkl_cblas.h HINTS $ENV{MKLROOT}/include)
+  find_path(MKL_INCLUDE NAMES mkl_cblas.h HINTS $ENV{MKLROOT}/include PATH_SUFFIXES mkl) # Debian has it in a folder of that name
   if(MKL_INCLUDE)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/mkl/cblas.h CONTENT "#include <mkl_cblas.h>\n")
     set(CBLAS_INCLUDE ${PROJECT_BINARY_DIR}/generated/mkl)
@@ -58,7 +58,7 @@ else()
   if(NOT SCALAPACK_LIBRARY)
     message(FATAL_ERROR "ScaLAPACK is not found: put its folder into CMAKE_PREFIX_PATH, or name it, such as "
                         "-DMHASWEEP_SCALAPACK='-lscalapack;-lgfortran' or, of MKL with Open MPI, "
-                        "-DMHASWEEP_SCALAPACK='-lmkl_scalapack_lp64;-lmkl_blacs_openmpi_lp64'")
+                        "-DMHASWEEP_SCALAPACK='-lmkl_scalapack_lp64;-lmkl_blacs_openmpi_lp64' (see jobs/packaging/README.md)")
   endif()
   set(scalapack ${SCALAPACK_LIBRARY})
 endif()
@@ -88,8 +88,10 @@ check_c_source_compiles("
 unset(CMAKE_REQUIRED_LIBRARIES)
 unset(CMAKE_REQUIRED_INCLUDES)
 if(NOT MHASWEEP_BLAS_LINKS)
+  unset(MHASWEEP_BLAS_LINKS CACHE) # so that a better choice is tried in the same folder
   message(FATAL_ERROR "a program with cblas.h and LAPACK does not link with '${blas}': see MHASWEEP_BLAS")
 endif()
 if(NOT MHASWEEP_SCALAPACK_LINKS)
+  unset(MHASWEEP_SCALAPACK_LINKS CACHE)
   message(FATAL_ERROR "a program with ScaLAPACK does not link with '${scalapack}': see MHASWEEP_SCALAPACK")
 endif()
