@@ -23,10 +23,10 @@ else()
   set(blas ${OPENBLAS_LIBRARY})
 endif()
 
-# MKL calls the same header mkl_cblas.h.
+# MKL calls the same header mkl_cblas.h; Debian has it in a folder mkl.
 find_path(CBLAS_INCLUDE NAMES cblas.h HINTS ${openblas_INCLUDE_DIRS} PATH_SUFFIXES openblas)
 if(NOT CBLAS_INCLUDE)
-  find_path(MKL_INCLUDE NAMES mkl_cblas.h HINTS $ENV{MKLROOT}/include PATH_SUFFIXES mkl) # Debian has it in a folder of that name
+  find_path(MKL_INCLUDE NAMES mkl_cblas.h HINTS $ENV{MKLROOT}/include PATH_SUFFIXES mkl)
   if(MKL_INCLUDE)
     file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/mkl/cblas.h CONTENT "#include <mkl_cblas.h>\n")
     set(CBLAS_INCLUDE ${PROJECT_BINARY_DIR}/generated/mkl)
