@@ -44,7 +44,10 @@ static void check_mpi(doctor *self, int hosts) {
     doctor_say(self, DOCTOR_FAIL, "MPI", "the library does not tell its version");
     return;
   }
-  library[strcspn(library, ",\n")] = '\0'; /* "Open MPI v4.1.4, package: ..." */
+  library[strcspn(library, ",\n")] = '\0'; /* "Open MPI v4.1.4, package: ...", "MPICH Version:\t4.0.2\n..." */
+  for (char *tab = strchr(library, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
+    *tab = ' ';
+  }
   mhas_error error = {0};
   if (mhas_world_check(self->ranks, &error) != MHAS_OK) {
     doctor_say(self, DOCTOR_FAIL, "MPI", "%s: %s", library, error.text);

@@ -111,6 +111,12 @@ static bool read_back(const doctor *self, const char *path) {
   return right;
 }
 
+#if defined(MPICH_NAME)
+#define OTHER_IO "file system by its name: ROMIO_FSTYPE_FORCE=ufs: or nfs: or lustre:"
+#else
+#define OTHER_IO "MPI-IO: OMPI_MCA_io=^ompio or OMPI_MCA_io=ompio"
+#endif
+
 static void check_writing(doctor *self, const char *path) {
   H5E_auto2_t print = NULL;
   void *print_context = NULL;
@@ -120,12 +126,12 @@ static void check_writing(doctor *self, const char *path) {
   (void)MPI_Allreduce(MPI_IN_PLACE, &written, 1, MPI_INT, MPI_MIN, self->comm);
   if (!written) {
     doctor_say(self, DOCTOR_FAIL, "writing",
-               "HDF5 could not write a file here through MPI-IO: do all machines see this folder? If so, try another "
-               "MPI-IO: OMPI_MCA_io=^ompio or OMPI_MCA_io=ompio");
+               "HDF5 could not write a file here through MPI-IO: do all machines see this folder? If so, try "
+               "another " OTHER_IO);
   } else if (self->rank == 0 && !read_back(self, path)) {
     doctor_say(self, DOCTOR_FAIL, "writing",
                "what was written here through MPI-IO reads back wrong: try another "
-               "folder, or another MPI-IO: OMPI_MCA_io=^ompio or OMPI_MCA_io=ompio");
+               "folder, or another " OTHER_IO);
   } else {
     doctor_say(self, DOCTOR_OK, "writing", "a file was written by %d rank%s through MPI-IO, read back and removed",
                self->ranks, self->ranks == 1 ? "" : "s");

@@ -17,39 +17,51 @@ static long count_from(const char *name) {
   return *end == '\0' && count > 0 ? count : 0;
 }
 
+/* This MPI's name, the variable by which its own mpirun tells how many copies it starts, and how srun has to speak. */
+#if defined(MPICH_NAME)
+#define THIS_MPI "MPICH"
+#define OWN_SIZE "PMI_SIZE"
+#define SRUN_FAULT "srun does not speak PMI as MPICH does"
+#define SRUN_RIGHT "srun --mpi=pmi2 (on a Cray --mpi=cray_shasta; "
+#else
+#define THIS_MPI "Open MPI"
+#define OWN_SIZE "OMPI_COMM_WORLD_SIZE"
+#define SRUN_FAULT "srun was used without PMIx"
+#define SRUN_RIGHT "srun --mpi=pmix ("
+#endif
+
 static mhas_code refuse(long copies, const char *variable, const char *remedy, mhas_error *error) {
   return mhas_fail(error, MHAS_MPI,
                    "%ld copies of mhasweep were started (%s=%ld), but each thinks that it is alone: the launcher and "
-                   "this program's MPI (Open MPI) do not understand each other. %s. To run one copy alone, start it "
+                   "this program's MPI (" THIS_MPI
+                   ") do not understand each other. %s. To run one copy alone, start it "
                    "without a launcher",
                    copies, variable, copies, remedy);
 }
 
-static const char OTHER_MPI[] =
-    "Likely the mpirun or mpiexec belongs to another MPI (MPICH, Intel MPI): start it with Open MPI's mpirun, the one "
-    "of the installation that mhasweep was built with";
-static const char NO_PMIX[] =
-    "Likely srun was used without PMIx: start it with srun --mpi=pmix (srun --mpi=list shows what there is), or with "
-    "Open MPI's mpirun inside the job";
+static const char OTHER_MPI[] = "Likely the mpirun or mpiexec belongs to another MPI: start it with " THIS_MPI
+                                "'s mpirun, the one of the installation that mhasweep was built with";
+static const char OTHER_SRUN[] = "Likely " SRUN_FAULT ": start it with " SRUN_RIGHT
+                                 "srun --mpi=list shows what there is), or with " THIS_MPI "'s mpirun inside the job";
 
 mhas_code mhas_world_check(int world_size, mhas_error *error) {
-  /* Open MPI's own mpirun decides where it is the launcher, also inside a SLURM step. */
-  const long open_mpi = count_from("OMPI_COMM_WORLD_SIZE");
-  if (world_size > 1 || open_mpi == 1) {
+  /* This MPI's own mpirun decides where it is the launcher, also inside a SLURM step. */
+  const long own = count_from(OWN_SIZE);
+  if (world_size > 1 || own == 1) {
     return MHAS_OK;
   }
-  if (open_mpi > 1) {
-    return refuse(open_mpi, "OMPI_COMM_WORLD_SIZE", OTHER_MPI, error);
+  if (own > 1) {
+    return refuse(own, OWN_SIZE, OTHER_MPI, error);
   }
   /* SLURM before the others: its plugins set them too. The step's count before the job's: a step may be smaller. */
   if (getenv("SLURM_STEP_ID") != NULL) {
     const char *variable = count_from("SLURM_STEP_NUM_TASKS") > 0 ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
     const long tasks = count_from(variable);
     if (tasks > 1) {
-      return refuse(tasks, variable, NO_PMIX, error);
+      return refuse(tasks, variable, OTHER_SRUN, error);
     }
   }
-  static const char *const others[] = {"PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"};
+  static const char *const others[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "MPI_LOCALNRANKS"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     const long copies = count_from(others[i]);
     if (copies > 1) {

@@ -20,6 +20,10 @@ SOURCE = pathlib.Path(os.environ.get("MHASWEEP_SOURCE", pathlib.Path(__file__).p
 PROVENANCE = {"attempts", "started", "seconds", "first_rank", "hostname"}
 PROVENANCE_ATTRIBUTES = {"created", "mpi_size", "git_commit", "slurm_job_id", "reused_files"}
 
+# All that the tests know of the launcher, which is Open MPI's or MPICH's, is in this file.
+OPEN_MPI = "Open MPI" in subprocess.run(["mpirun", "--version"], text=True, capture_output=True, check=False).stdout
+RECOVERY = "--enable-recovery" if OPEN_MPI else "-disable-auto-cleanup"
+
 PENDING, RUNNING, DONE, FAILED = range(4)
 
 # Two points that never end by themselves.
@@ -30,7 +34,8 @@ parameters: {heads: [2, 3], dim: 16, context: 4, samples: 50, classes: 10, batch
 
 
 def environment(**more):
-    env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none")
+    env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",  # Open MPI 4, 5
+               PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe", PRTE_MCA_hwloc_default_binding_policy="none")
     if os.getuid() == 0:
         env.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     env.update(more)
@@ -39,7 +44,7 @@ def environment(**more):
 
 def command(*words, ranks=None, recovery=False):
     """`recovery`: the launcher lets other ranks live when one dies; its own exit status is 0 then, whatever theirs are."""
-    launcher = [] if ranks is None else ["mpirun", *(["--enable-recovery"] if recovery else []), "-n", str(ranks)]
+    launcher = [] if ranks is None else ["mpirun", *([RECOVERY] if recovery else []), "-n", str(ranks)]
     return [*launcher, PROGRAM, *map(str, words)]
 
 
@@ -108,6 +113,8 @@ class Folder(unittest.TestCase):
 
     def send(self, process, rank, number):
         """A signal to one rank below a running mpirun; its pid."""
+        if number == signal.SIGKILL and not OPEN_MPI:
+            self.skipTest("MPICH's mpirun answers a death with SIGUSR1 to the others, which stops the run")
         pid = rank_process(process, rank)
         self.assertIsNotNone(pid, f"rank {rank} is not there: {self.words_of(process)}")
         os.kill(pid, number)
@@ -140,7 +147,7 @@ def statuses(path):
 def rank_processes(process):
     """The pids of the program's ranks below a running mpirun (or the process itself)."""
     name = pathlib.Path(PROGRAM).name
-    found = []
+    parents, ours = {}, []
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -149,9 +156,15 @@ def rank_processes(process):
         except OSError:
             continue
         title, rest = re.match(r"\d+ \((.*)\) (.*)", stat, re.S).groups()
-        if title == name[:15] and (int(rest.split()[1]) == process.pid or int(entry.name) == process.pid):
-            found.append(int(entry.name))
-    return sorted(found)
+        parents[int(entry.name)] = int(rest.split()[1])
+        if title == name[:15]:
+            ours.append(int(entry.name))
+
+    def below(pid):
+        """MPICH's mpirun has a proxy between itself and the ranks."""
+        return process.pid in (pid, parents.get(pid), parents.get(parents.get(pid)))
+
+    return sorted(filter(below, ours))
 
 
 def processes_in(folder):
@@ -173,7 +186,7 @@ def rank_process(process, rank):
             variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"OMPI_COMM_WORLD_RANK=%d" % rank in variables:
+        if (b"OMPI_COMM_WORLD_RANK=%d" if OPEN_MPI else b"PMI_RANK=%d") % rank in variables:
             return pid
     return None
 

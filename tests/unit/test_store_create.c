@@ -1,5 +1,6 @@
 /* Creating result files: what is in them, and what is left when it cannot be done. */
 #include <errno.h>
+#include <fcntl.h>
 #include <hdf5.h>
 #include <linux/magic.h>
 #include <signal.h>

@@ -10,6 +10,16 @@
 
 #include <cmocka.h>
 
+#if defined(MPICH_NAME)
+#define OWN_SIZE "PMI_SIZE"
+#define OWN_MPIRUN "MPICH's mpirun"
+#define SRUN "srun --mpi=pmi2"
+#else
+#define OWN_SIZE "OMPI_COMM_WORLD_SIZE"
+#define OWN_MPIRUN "Open MPI's mpirun"
+#define SRUN "srun --mpi=pmix"
+#endif
+
 static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",      "PMIX_SIZE",
                                         "MPI_LOCALNRANKS",      "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS",
                                         "SLURM_NTASKS",         "SLURM_JOB_ID"};
@@ -63,15 +73,15 @@ static void another_mpis_launcher_is_found_out(void **unused) {
   }
 }
 
-static void srun_without_pmix_is_found_out(void **unused) {
+static void srun_that_speaks_otherwise_is_found_out(void **unused) {
   (void)unused;
   set("SLURM_STEP_ID", "0");
   set("SLURM_NTASKS", "8");
-  check_refused("8 copies", "srun --mpi=pmix");
+  check_refused("8 copies", SRUN);
   set("SLURM_STEP_NUM_TASKS", "4");
-  check_refused("4 copies", "srun --mpi=pmix");
-  set("PMI_SIZE", "4"); /* srun --mpi=pmi2 */
-  check_refused("4 copies", "srun --mpi=pmix");
+  check_refused("4 copies", SRUN);
+  set("PMIX_SIZE", "4"); /* SLURM's plugins set such variables, too */
+  check_refused("4 copies", SRUN);
   check_accepted(4);
 }
 
@@ -87,11 +97,11 @@ static void under_mpirun_inside_a_step_mpirun_decides(void **unused) {
   (void)unused;
   set("SLURM_STEP_ID", "3");
   set("SLURM_STEP_NUM_TASKS", "2");
-  set("OMPI_COMM_WORLD_SIZE", "1");
+  set(OWN_SIZE, "1");
   check_accepted(1);
-  set("OMPI_COMM_WORLD_SIZE", "6");
+  set(OWN_SIZE, "6");
   check_accepted(6);
-  check_refused("6 copies", "Open MPI's mpirun");
+  check_refused("6 copies", OWN_MPIRUN);
 }
 
 static void values_that_are_no_counts_are_not_there(void **unused) {
@@ -108,7 +118,7 @@ int main(void) {
       cmocka_unit_test_setup(a_plain_process_is_fine, clear_environment),
       cmocka_unit_test_setup(a_plain_process_inside_an_allocation_is_fine, clear_environment),
       cmocka_unit_test_setup(another_mpis_launcher_is_found_out, clear_environment),
-      cmocka_unit_test_setup(srun_without_pmix_is_found_out, clear_environment),
+      cmocka_unit_test_setup(srun_that_speaks_otherwise_is_found_out, clear_environment),
       cmocka_unit_test_setup(a_step_of_one_task_is_fine_in_a_large_job, clear_environment),
       cmocka_unit_test_setup(under_mpirun_inside_a_step_mpirun_decides, clear_environment),
       cmocka_unit_test_setup(values_that_are_no_counts_are_not_there, clear_environment),
