@@ -128,16 +128,19 @@ static void release(optimize *run) {
 
 /* ---- gradient descent ----------------------------------------------------------------- */
 
+enum { PROGRESS, THETA, LEFT, OWN_LOSS };
+enum { PARTS = 1U << THETA | 1U << LEFT }; /* a member has those of its heads */
+
 int mhas_optimize_pieces(optimize *run, mhas_piece pieces[OPTIMIZE_PIECES]) {
   const size_t numbers = (size_t)run->numbers * sizeof(double);
-  int count = 0;
-  pieces[count++] = (mhas_piece){&run->progress, sizeof run->progress};
-  pieces[count++] = (mhas_piece){run->theta, numbers};
-  if (run->left != NULL) {
-    pieces[count++] = (mhas_piece){run->left, numbers};
-    pieces[count++] = (mhas_piece){run->own_loss, (size_t)run->shape.samples * sizeof(double)};
+  pieces[PROGRESS] = (mhas_piece){&run->progress, sizeof run->progress};
+  pieces[THETA] = (mhas_piece){run->theta, numbers};
+  if (run->left == NULL) {
+    return LEFT;
   }
-  return count;
+  pieces[LEFT] = (mhas_piece){run->left, numbers};
+  pieces[OWN_LOSS] = (mhas_piece){run->own_loss, (size_t)run->shape.samples * sizeof(double)};
+  return OPTIMIZE_PIECES;
 }
 
 mhas_code mhas_optimize_check_loss(const optimize *run, int64_t step, double loss, mhas_error *error) {
@@ -258,7 +261,9 @@ static mhas_code go_on(optimize *run, mhas_error *error) {
 }
 
 mhas_code mhas_optimize_run(const mhas_task *task, mhas_row *row, mhas_error *error) {
-  optimize run = {.task = task, .row = row};
+  mhas_task own = *task;
+  own.parts = PARTS;
+  optimize run = {.task = &own, .row = row};
   mhas_code code = start(&run, error);
   if (code == MHAS_OK) {
     code = go_on(&run, error);
