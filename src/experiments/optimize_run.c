@@ -70,16 +70,20 @@ static mhas_code allocate(optimize *run, mhas_error *error) {
   return MHAS_OK;
 }
 
-static mhas_code make_samples(optimize *run, mhas_error *error) {
+/* What samples are drawn from. */
+static mhas_code make_laws(optimize *run, mhas_error *error) {
   const mhas_value *values = run->task->point.values;
   const mhas_random random = run->task->point.random;
+  switch (values[P_DATA].integer) {
+    case OPTIMIZE_DM1: return mhas_mixture_draw(values, random, &run->mixture, error);
+    case OPTIMIZE_PLANTED: return mhas_planted_draw(values, random, &run->planted, error);
+    default: return MHAS_OK;
+  }
+}
+
+static mhas_code make_samples(optimize *run, mhas_error *error) {
+  const mhas_value *values = run->task->point.values;
   const mhas_maker maker = {run->task, &run->mixture, &run->planted};
-  if (values[P_DATA].integer == OPTIMIZE_DM1) {
-    MHAS_TRY(mhas_mixture_draw(values, random, &run->mixture, error));
-  }
-  if (values[P_DATA].integer == OPTIMIZE_PLANTED) {
-    MHAS_TRY(mhas_planted_draw(values, random, &run->planted, error));
-  }
   MHAS_TRY(mhas_labelled_make(&maker, MHAS_SET_TRAIN, values[P_SAMPLES].integer, &run->train, error));
   return mhas_labelled_make(&maker, MHAS_SET_TEST, values[P_TEST_SAMPLES].integer, &run->test, error);
 }
@@ -97,12 +101,17 @@ static mhas_code make_models(optimize *run, mhas_error *error) {
   return MHAS_OK;
 }
 
-/* All that one rank alone may fail in. */
+/* Making samples is collective, so between two lots of them members come to one mind about what each does alone. */
 static mhas_code prepare(optimize *run, mhas_error *error) {
+  const mhas_team *team = &run->task->team;
+  MHAS_TRY(mhas_team_agree(team, make_laws(run, error), error));
   MHAS_TRY(make_samples(run, error));
-  MHAS_TRY(allocate(run, error));
-  MHAS_TRY(make_models(run, error));
-  MHAS_TRY(mhas_optimize_initialise(run, error));
+  mhas_code code = allocate(run, error);
+  if (code == MHAS_OK) {
+    code = make_models(run, error);
+  }
+  MHAS_TRY(mhas_team_agree(team, code, error));
+  MHAS_TRY(mhas_team_agree(team, mhas_optimize_initialise(run, error), error));
   memcpy(run->theta, run->theta0, (size_t)run->numbers * sizeof *run->theta);
   run->radius = mhas_selfattention_radius(&run->shape, run->train.X);
   return MHAS_OK;
@@ -238,7 +247,7 @@ static mhas_code start(optimize *run, mhas_error *error) {
   run->heads = mhas_selfattention_heads(&run->shape, team->rank, team->size > 1 ? team->size : 1, &run->first_head);
   run->numbers = mhas_selfattention_numbers(&run->shape, run->heads);
   run->test.samples = values[P_TEST_SAMPLES].integer;
-  MHAS_TRY(mhas_team_agree(team, prepare(run, error), error));
+  MHAS_TRY(prepare(run, error));
   MHAS_TRY(mhas_selfattention_outputs(run->model, run->theta, run->Phi, error));
   double largest = 0.0;
   for (int64_t i = 0; i < run->shape.samples; i++) {
