@@ -62,9 +62,19 @@ void mhas_free(void *memory); /* NULL is fine */
 
 /* A piece of a run's state: flat numbers without pointers. */
 typedef struct mhas_piece {
-  void *data;
+  void *data; /* NULL with bytes > 0: it is in other processes, and a mhas_mover is there */
   size_t bytes;
 } mhas_piece;
+
+/*
+ * Brings pieces that are in other processes, by their number, in blocks that come in order from offset 0 on: into
+ * `block`, to be kept; or out of it, to where they belong. False: it cannot be done.
+ */
+typedef struct mhas_mover {
+  bool (*fetch)(void *context, int piece, size_t offset, size_t bytes, void *block);
+  bool (*deliver)(void *context, int piece, size_t offset, size_t bytes, void *block);
+  void *context;
+} mhas_mover;
 
 /* a * b, or false if it does not fit. */
 bool mhas_multiply(size_t a, size_t b, size_t *product);

@@ -16,6 +16,7 @@ typedef struct mhas_checkpoint_key {
   const char *spec_hash; /* mhas_sweep_hash: 16 hex digits; longer ones are cut to MHAS_CHECKPOINT_HASH */
   int64_t numerics;      /* the experiment's */
   int64_t point;         /* the row of the result file */
+  int64_t ranks;         /* that share the point: on a team of another size its numbers have other bits */
 } mhas_checkpoint_key;
 
 enum { MHAS_CHECKPOINT_HASH = 32, MHAS_CHECKPOINT_PIECES_MOST = 64 };
@@ -23,9 +24,10 @@ enum { MHAS_CHECKPOINT_HASH = 32, MHAS_CHECKPOINT_PIECES_MOST = 64 };
 /* The name of a point's checkpoint. The caller frees *path with mhas_free. */
 mhas_code mhas_checkpoint_path(const char *results, int64_t point, char **path, mhas_error *error);
 
-/* Puts the pieces into the file at `path`, in place of an earlier checkpoint. MHAS_IO leaves that one as it was. */
+/* Puts the pieces into the file at `path`, in place of an earlier checkpoint. MHAS_IO leaves that one as it was.
+ * `mover` may be NULL if all pieces are here; those that are not take a block of memory at a time. */
 mhas_code mhas_checkpoint_write(const char *path, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count,
-                                mhas_error *error);
+                                const mhas_mover *mover, mhas_error *error);
 
 /*
  * Fills the pieces from the file at `path`, if it is a whole checkpoint with this key and pieces of these sizes; *found
@@ -33,7 +35,7 @@ mhas_code mhas_checkpoint_write(const char *path, const mhas_checkpoint_key *key
  * that is torn, foreign or unreadable: *why it cannot be used. It reads any file whatever is in it, in constant memory.
  */
 mhas_code mhas_checkpoint_read(const char *path, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count,
-                               bool *found, mhas_error *why);
+                               const mhas_mover *mover, bool *found, mhas_error *why);
 
 /* Removes the checkpoint of a point whose row is complete in the result file, after bringing that file to the disk: a
  * power cut must not cost both. MHAS_OK also if there is none. */

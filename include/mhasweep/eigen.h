@@ -20,6 +20,11 @@ typedef struct mhas_eigen_problem {
   MPI_Comm comm; /* MPI_COMM_NULL: this rank alone, without MPI; MPI_COMM_SELF gives the same bits */
   mhas_product *product;
   void *context;
+  /*
+   * NULL, but where several ranks do all this, each for itself and all alike, with a product that is collective though
+   * comm is MPI_COMM_NULL: collective too, with `context` the product's; the same code on all, MHAS_OK if all say so.
+   */
+  mhas_code (*agree)(void *context, mhas_code code, mhas_error *error);
   mhas_random random;    /* of the first vector (MHAS_STREAM_EIGEN_START) */
   double tolerance;      /* of a value, relative to the largest |eigenvalue|; > 0 */
   int64_t products_most; /* give up behind so many; some 100 to 500 are usual, and `size` if that is less */

@@ -123,18 +123,21 @@ typedef struct mhas_team {
 mhas_code mhas_team_agree(const mhas_team *team, mhas_code code, mhas_error *error);
 
 /* Collective: `bytes` bytes from member 0 to all. */
-mhas_code mhas_team_share(const mhas_team *team, void *data, int bytes, mhas_error *error);
+mhas_code mhas_team_share(const mhas_team *team, void *data, size_t bytes, mhas_error *error);
 
 /*
  * Where a long run keeps its state, so that it can go on where it was, bit-identically. The row belongs to the state
  * and is kept beside the pieces. An experiment does not call these: see mhas_task_restore and mhas_task_proceed.
  */
 typedef struct mhas_checkpoints {
-  /* Whether it is time to write one; quick. */
+  /* Whether it is time to write one; quick, and not collective: between two calls of task->proceed it answers the same
+   * on all members of a team. */
   bool (*due)(void *context);
-  mhas_code (*write)(void *context, const mhas_piece *pieces, int count, mhas_error *error);
+  /* Member 0 alone is asked for these two, with `mover` for what other members have (NULL without a team). */
+  mhas_code (*write)(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, mhas_error *error);
   /* *found: this very point has a checkpoint with pieces of these sizes, and they and the row were filled from it. */
-  mhas_code (*read)(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error);
+  mhas_code (*read)(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, bool *found,
+                    mhas_error *error);
   void *context;
 } mhas_checkpoints;
 
@@ -149,7 +152,10 @@ typedef struct mhas_task {
    */
   mhas_code (*proceed)(void *context, mhas_error *error);
   void *context;
-  const mhas_checkpoints *checkpoints; /* NULL: none are kept, as in a trial of a search and on a team of several */
+  const mhas_checkpoints *checkpoints; /* NULL (on all members): none are kept, as in a trial of a search */
+  /* Bits of the pieces (1 << number) of which each member has a part of its own, whatever its size; an experiment sets
+   * them in a copy of its task. All other pieces are the same on all members. */
+  unsigned parts;
   /*
    * Only for a search: the point's values with the searched parameter at `size`, and with it all that is an expression
    * of it. MHAS_USAGE if one of them cannot take its value then.
@@ -157,6 +163,14 @@ typedef struct mhas_task {
   mhas_code (*at)(void *at_context, int64_t size, mhas_value *values, mhas_error *error);
   void *at_context;
 } mhas_task;
+
+/*
+ * States on a team. Restoring, proceeding and keeping are collective, with the same answer on all members. What is the
+ * same on all is written by member 0, and read by it for all. Of task->parts the file has all members' parts in the
+ * order of the members, which pass through member 0 block by block, so that it never holds them whole; each gets its
+ * own back. The row that is kept is member 0's. Those of the others are thrown away in the end and stay as they are:
+ * nothing may be decided by what is in a row. A checkpoint is good for any team of the same size, on whatever ranks.
+ */
 
 /* The state of an earlier, interrupted run of this point into `pieces` and into the row, if there is one; to be asked
  * before the first step, with the pieces that mhas_task_proceed will be given. */

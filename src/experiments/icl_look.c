@@ -21,6 +21,11 @@ static mhas_code multiply_hessian(void *context, const double *x, double *y, mha
   return MHAS_OK;
 }
 
+static mhas_code agree_on_team(void *context, mhas_code code, mhas_error *error) {
+  const hessian *h = context;
+  return mhas_team_agree(&h->run->task->team, code, error);
+}
+
 mhas_code icl_lambda(icl *run, mhas_end end, double tolerance, double *lambda, mhas_error *error) {
   enum { PRODUCTS_MOST = 500 };
   hessian context = {.run = run};
@@ -29,6 +34,7 @@ mhas_code icl_lambda(icl *run, mhas_end end, double tolerance, double *lambda, m
                                       .comm = MPI_COMM_NULL,
                                       .product = multiply_hessian,
                                       .context = &context,
+                                      .agree = agree_on_team,
                                       .random = run->random,
                                       .tolerance = tolerance,
                                       .products_most = PRODUCTS_MOST};
@@ -51,7 +57,8 @@ mhas_code icl_look(icl *run, mhas_landscape *look, mhas_error *error) {
   MHAS_TRY(icl_side_forward(test, run->theta, error));
   icl_side_gradient(test, run->has_attention ? run->W : NULL, run->g);
   run->state.flops += icl_test_flops(run->values);
-  return mhas_landscape_look(&test->moments, run->values[P_RANK_TOLERANCE].real, look, error);
+  const mhas_code code = mhas_landscape_look(&test->moments, run->values[P_RANK_TOLERANCE].real, look, error);
+  return mhas_team_agree(&run->task->team, code, error);
 }
 
 static double barron_norm(const icl *run) {

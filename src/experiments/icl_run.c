@@ -224,7 +224,8 @@ static mhas_code train(icl *run, mhas_error *error) {
   bool found = false;
   MHAS_TRY(mhas_task_restore(run->task, pieces, PIECES, &found, error));
   MHAS_TRY(icl_side_forward(&run->test, run->theta, error));
-  MHAS_TRY(mhas_ladder_create(run->k, run->k0, run->test.moments.S0, &run->ladder, error));
+  const mhas_code code = mhas_ladder_create(run->k, run->k0, run->test.moments.S0, &run->ladder, error);
+  MHAS_TRY(mhas_team_agree(&run->task->team, code, error));
   if (!found) {
     MHAS_TRY(begin(run, error));
   }
@@ -268,7 +269,7 @@ mhas_code icl_run(const mhas_task *task, mhas_row *row, mhas_error *error) {
     code = train(&run, error);
   }
   if (code == MHAS_OK) {
-    code = icl_conclude(&run, error);
+    code = mhas_team_agree(&task->team, icl_conclude(&run, error), error);
   }
   row->flops = run.state.flops;
   release(&run);

@@ -160,10 +160,13 @@ mhas_code icl_finite_sampled(icl *run, int64_t n, const double *W, double *loss,
   const int64_t square = run->k0 * run->k;
   sampling s = {.n = n};
   double sum = 0.0;
-  MHAS_TRY(mhas_alloc(&s.picks, (size_t)n, sizeof *s.picks, "a prompt", error));
-  mhas_code code = mhas_alloc(&s.C, (size_t)(3 * square), sizeof *s.C, "a prompt", error);
+  mhas_code code = mhas_alloc(&s.picks, (size_t)n, sizeof *s.picks, "a prompt", error);
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&s.C, (size_t)(3 * square), sizeof *s.C, "a prompt", error);
+  }
   s.CW = s.C + square;
   s.through = s.CW + square;
+  code = mhas_team_agree(&run->task->team, code, error);
   for (int64_t i = 0; code == MHAS_OK && i < draws; i++) {
     code = run->task->proceed(run->task->context, error);
     sum += code == MHAS_OK ? prompt_loss(run, &s, (uint64_t)i, W) : 0.0;

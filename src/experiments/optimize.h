@@ -200,6 +200,7 @@ typedef struct mhas_maker {
   const mhas_planted *planted;
 } mhas_maker;
 
+/* Collective over the task's team, with the same code on all: every member makes all samples. */
 mhas_code mhas_labelled_make(const mhas_maker *maker, mhas_set set, int64_t samples, mhas_labelled *made,
                              mhas_error *error);
 /* Its parts: X and the clean labels of a set whose arrays are there. */

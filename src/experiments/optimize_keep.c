@@ -189,7 +189,7 @@ static mhas_code keep_attention(const optimize *run, mhas_error *error) {
 /* Whether there is a keeper may differ between members: it is member 0's that counts. */
 mhas_code mhas_optimize_keep(optimize *run, mhas_error *error) {
   unsigned store = run->row->keep == NULL ? 0 : run->task->store;
-  MHAS_TRY(mhas_team_share(&run->task->team, &store, (int)sizeof store, error));
+  MHAS_TRY(mhas_team_share(&run->task->team, &store, sizeof store, error));
   if ((store & MHAS_STORE_WEIGHTS) != 0) {
     MHAS_TRY(keep_weights(run, error));
   }

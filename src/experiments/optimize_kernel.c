@@ -165,20 +165,17 @@ static mhas_code find_margins(const optimize *run, const mhas_kernel *kernel, mh
 mhas_code mhas_kernel_margins(const optimize *run, const mhas_kernel *kernel, mhas_margins *margins,
                               mhas_error *error) {
   const mhas_team *team = &run->task->team;
-  int bytes = 0;
+  const size_t n = (size_t)run->shape.samples;
   *margins = (mhas_margins){0};
-  mhas_code code = mhas_narrow(run->shape.samples * (int64_t)sizeof(double), "the weights of samples", &bytes, error);
-  if (code == MHAS_OK) {
-    code = mhas_alloc(&margins->weight, (size_t)run->shape.samples, sizeof(double), "the weights of samples", error);
-  }
+  mhas_code code = mhas_alloc(&margins->weight, n, sizeof(double), "the weights of samples", error);
   if (code == MHAS_OK && team->rank == 0) {
     code = find_margins(run, kernel, margins, error);
   }
   MHAS_TRY(mhas_team_agree(team, code, error));
   double *const weight = margins->weight;
-  MHAS_TRY(mhas_team_share(team, margins, (int)sizeof *margins, error));
+  MHAS_TRY(mhas_team_share(team, margins, sizeof *margins, error));
   margins->weight = weight;
-  return mhas_team_share(team, weight, bytes, error);
+  return mhas_team_share(team, weight, n * sizeof(double), error);
 }
 
 bool mhas_margin_is_there(const optimize *run, const mhas_kernel *kernel, const mhas_margin *margin) {

@@ -69,7 +69,7 @@ static mhas_code measure_spread(const optimize *run, double *spread, mhas_error 
   for (int i = 0; i < count; at += parts[i].numbers, i++) {
     memcpy(first + at, run->theta + parts[i].start, (size_t)parts[i].numbers * sizeof *first);
   }
-  MHAS_TRY(mhas_team_share(&run->task->team, first, (int)numbers * (int)sizeof *first, error));
+  MHAS_TRY(mhas_team_share(&run->task->team, first, (size_t)numbers * sizeof *first, error));
   memset(sum, 0, (size_t)numbers * sizeof *sum);
   at = 0;
   for (int i = 0; i < count; at += parts[i].numbers, i++) {

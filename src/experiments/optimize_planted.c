@@ -68,9 +68,9 @@ mhas_code mhas_planted_samples(const mhas_maker *maker, mhas_set set, mhas_label
   const mhas_value *values = maker->task->point.values;
   const int64_t numbers = values[P_TOKENS].integer * values[P_DIM].integer;
   mhas_selfattention *model = NULL;
-  MHAS_TRY(
-      mhas_selfattention_create(&maker->planted->shape, MHAS_OUTPUTS, made->X, NULL, MPI_COMM_NULL, &model, error));
-  mhas_code code = MHAS_OK;
+  mhas_code code =
+      mhas_selfattention_create(&maker->planted->shape, MHAS_OUTPUTS, made->X, NULL, MPI_COMM_NULL, &model, error);
+  code = mhas_team_agree(&maker->task->team, code, error);
   for (int64_t i = 0; i < made->samples && code == MHAS_OK; i++) {
     double Phi = 0.0;
     code = draw(maker, model, mhas_sample_number(set, i), made->X + i * numbers, &Phi, error);

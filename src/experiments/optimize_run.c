@@ -70,16 +70,20 @@ static mhas_code allocate(optimize *run, mhas_error *error) {
   return MHAS_OK;
 }
 
-static mhas_code make_samples(optimize *run, mhas_error *error) {
+/* What samples are drawn from. */
+static mhas_code make_laws(optimize *run, mhas_error *error) {
   const mhas_value *values = run->task->point.values;
   const mhas_random random = run->task->point.random;
+  switch (values[P_DATA].integer) {
+    case OPTIMIZE_DM1: return mhas_mixture_draw(values, random, &run->mixture, error);
+    case OPTIMIZE_PLANTED: return mhas_planted_draw(values, random, &run->planted, error);
+    default: return MHAS_OK;
+  }
+}
+
+static mhas_code make_samples(optimize *run, mhas_error *error) {
+  const mhas_value *values = run->task->point.values;
   const mhas_maker maker = {run->task, &run->mixture, &run->planted};
-  if (values[P_DATA].integer == OPTIMIZE_DM1) {
-    MHAS_TRY(mhas_mixture_draw(values, random, &run->mixture, error));
-  }
-  if (values[P_DATA].integer == OPTIMIZE_PLANTED) {
-    MHAS_TRY(mhas_planted_draw(values, random, &run->planted, error));
-  }
   MHAS_TRY(mhas_labelled_make(&maker, MHAS_SET_TRAIN, values[P_SAMPLES].integer, &run->train, error));
   return mhas_labelled_make(&maker, MHAS_SET_TEST, values[P_TEST_SAMPLES].integer, &run->test, error);
 }
@@ -97,12 +101,17 @@ static mhas_code make_models(optimize *run, mhas_error *error) {
   return MHAS_OK;
 }
 
-/* All that one rank alone may fail in. */
+/* Making samples is collective, so between two lots of them members come to one mind about what each does alone. */
 static mhas_code prepare(optimize *run, mhas_error *error) {
+  const mhas_team *team = &run->task->team;
+  MHAS_TRY(mhas_team_agree(team, make_laws(run, error), error));
   MHAS_TRY(make_samples(run, error));
-  MHAS_TRY(allocate(run, error));
-  MHAS_TRY(make_models(run, error));
-  MHAS_TRY(mhas_optimize_initialise(run, error));
+  mhas_code code = allocate(run, error);
+  if (code == MHAS_OK) {
+    code = make_models(run, error);
+  }
+  MHAS_TRY(mhas_team_agree(team, code, error));
+  MHAS_TRY(mhas_team_agree(team, mhas_optimize_initialise(run, error), error));
   memcpy(run->theta, run->theta0, (size_t)run->numbers * sizeof *run->theta);
   run->radius = mhas_selfattention_radius(&run->shape, run->train.X);
   return MHAS_OK;
@@ -128,16 +137,19 @@ static void release(optimize *run) {
 
 /* ---- gradient descent ----------------------------------------------------------------- */
 
+enum { PROGRESS, THETA, LEFT, OWN_LOSS };
+enum { PARTS = 1U << THETA | 1U << LEFT }; /* a member has those of its heads */
+
 int mhas_optimize_pieces(optimize *run, mhas_piece pieces[OPTIMIZE_PIECES]) {
   const size_t numbers = (size_t)run->numbers * sizeof(double);
-  int count = 0;
-  pieces[count++] = (mhas_piece){&run->progress, sizeof run->progress};
-  pieces[count++] = (mhas_piece){run->theta, numbers};
-  if (run->left != NULL) {
-    pieces[count++] = (mhas_piece){run->left, numbers};
-    pieces[count++] = (mhas_piece){run->own_loss, (size_t)run->shape.samples * sizeof(double)};
+  pieces[PROGRESS] = (mhas_piece){&run->progress, sizeof run->progress};
+  pieces[THETA] = (mhas_piece){run->theta, numbers};
+  if (run->left == NULL) {
+    return LEFT;
   }
-  return count;
+  pieces[LEFT] = (mhas_piece){run->left, numbers};
+  pieces[OWN_LOSS] = (mhas_piece){run->own_loss, (size_t)run->shape.samples * sizeof(double)};
+  return OPTIMIZE_PIECES;
 }
 
 mhas_code mhas_optimize_check_loss(const optimize *run, int64_t step, double loss, mhas_error *error) {
@@ -235,7 +247,7 @@ static mhas_code start(optimize *run, mhas_error *error) {
   run->heads = mhas_selfattention_heads(&run->shape, team->rank, team->size > 1 ? team->size : 1, &run->first_head);
   run->numbers = mhas_selfattention_numbers(&run->shape, run->heads);
   run->test.samples = values[P_TEST_SAMPLES].integer;
-  MHAS_TRY(mhas_team_agree(team, prepare(run, error), error));
+  MHAS_TRY(prepare(run, error));
   MHAS_TRY(mhas_selfattention_outputs(run->model, run->theta, run->Phi, error));
   double largest = 0.0;
   for (int64_t i = 0; i < run->shape.samples; i++) {
@@ -258,7 +270,9 @@ static mhas_code go_on(optimize *run, mhas_error *error) {
 }
 
 mhas_code mhas_optimize_run(const mhas_task *task, mhas_row *row, mhas_error *error) {
-  optimize run = {.task = task, .row = row};
+  mhas_task own = *task;
+  own.parts = PARTS;
+  optimize run = {.task = &own, .row = row};
   mhas_code code = start(&run, error);
   if (code == MHAS_OK) {
     code = go_on(&run, error);

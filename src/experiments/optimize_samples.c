@@ -139,20 +139,27 @@ static void flip(const mhas_maker *maker, mhas_set set, mhas_labelled *made) {
   }
 }
 
+static mhas_code allocate(const mhas_value *values, mhas_labelled *made, mhas_error *error) {
+  const size_t samples = (size_t)made->samples;
+  const size_t numbers = (size_t)(values[P_TOKENS].integer * values[P_DIM].integer);
+  MHAS_TRY(mhas_alloc(&made->X, samples * numbers, sizeof(double), "the samples", error));
+  MHAS_TRY(mhas_alloc(&made->y, samples, sizeof(double), "the labels", error));
+  return mhas_alloc(&made->clean, samples, sizeof(double), "the labels before noise", error);
+}
+
 mhas_code mhas_labelled_make(const mhas_maker *maker, mhas_set set, int64_t samples, mhas_labelled *made,
                              mhas_error *error) {
   const mhas_value *values = maker->task->point.values;
-  const int64_t numbers = values[P_TOKENS].integer * values[P_DIM].integer;
+  const mhas_team *team = &maker->task->team;
   made->samples = samples;
-  MHAS_TRY(mhas_alloc(&made->X, (size_t)(samples * numbers), sizeof(double), "the samples", error));
-  MHAS_TRY(mhas_alloc(&made->y, (size_t)samples, sizeof(double), "the labels", error));
-  MHAS_TRY(mhas_alloc(&made->clean, (size_t)samples, sizeof(double), "the labels before noise", error));
-  mhas_code code = MHAS_OK;
+  mhas_code code = mhas_team_agree(team, allocate(values, made, error), error);
+  MHAS_TRY(code);
   switch (values[P_DATA].integer) {
     case OPTIMIZE_DM1: code = mixture_samples(maker, set, made, error); break;
     case OPTIMIZE_PLANTED: code = mhas_planted_samples(maker, set, made, error); break;
     default: code = mhas_file_samples(maker, set, made, error);
   }
+  code = mhas_team_agree(team, code, error);
   if (code == MHAS_OK) {
     flip(maker, set, made);
   }

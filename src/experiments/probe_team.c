@@ -109,7 +109,7 @@ mhas_code probe_run_on_team(const mhas_task *task, mhas_row *row, mhas_error *er
   probe p = probe_start(task, row);
   double *drawn = NULL;
   int64_t saturated = 0;
-  mhas_code code = mhas_team_agree(&task->team, mhas_weights_make(&wish, task, &p.weights, error), error);
+  mhas_code code = mhas_weights_make(&wish, task, &p.weights, error);
   if (code == MHAS_OK) {
     code = mhas_team_agree(&task->team, prepare_spread(&p, &wish, &drawn, error), error);
   }

@@ -32,8 +32,13 @@ static mhas_code check(int result, mhas_error *error) {
   return mhas_fail(error, MHAS_MPI, "the ranks of a team cannot talk to each other (MPI error %d)", result);
 }
 
-mhas_code mhas_team_share(const mhas_team *team, void *data, int bytes, mhas_error *error) {
-  return team->size > 1 ? check(MPI_Bcast(data, bytes, MPI_BYTE, 0, team->comm), error) : MHAS_OK;
+mhas_code mhas_team_share(const mhas_team *team, void *data, size_t bytes, mhas_error *error) {
+  const size_t most = 1 << 30; /* what an int can count */
+  for (size_t at = 0; team->size > 1 && at < bytes; at += most) {
+    const size_t some = bytes - at < most ? bytes - at : most;
+    MHAS_TRY(check(MPI_Bcast((char *)data + at, (int)some, MPI_BYTE, 0, team->comm), error));
+  }
+  return MHAS_OK;
 }
 
 mhas_code mhas_team_agree(const mhas_team *team, mhas_code code, mhas_error *error) {

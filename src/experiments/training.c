@@ -144,37 +144,52 @@ static mhas_code train(mhas_training *t, mhas_error *error) {
 }
 
 /* Makes some labels wrong, and remembers what they were. */
-static mhas_code disturb_labels(mhas_training *t, mhas_error *error) {
+static void disturb_labels(mhas_training *t) {
   const int64_t T = t->recipe.data.samples;
-  if (t->recipe.label_noise == 0.0) {
-    return MHAS_OK;
+  if (t->clean_labels != NULL) {
+    memcpy(t->clean_labels, t->samples.labels, (size_t)T * sizeof *t->clean_labels);
+    mhas_data_label_noise(&t->samples.shape, t->task->point.random, t->recipe.label_noise, 0, T, t->samples.labels);
   }
-  MHAS_TRY(mhas_alloc(&t->clean_labels, (size_t)T, sizeof *t->clean_labels, "the labels before noise", error));
-  memcpy(t->clean_labels, t->samples.labels, (size_t)T * sizeof *t->clean_labels);
-  mhas_data_label_noise(&t->samples.shape, t->task->point.random, t->recipe.label_noise, 0, T, t->samples.labels);
-  return MHAS_OK;
 }
 
-static mhas_code read_samples(mhas_training *t, mhas_error *error) {
-  mhas_source *source = NULL;
-  mhas_code code = mhas_source_open(&t->recipe.source, t->task->point.random, &source, error);
-  for (int64_t first = 0; code == MHAS_OK && first < t->recipe.data.samples; first += t->recipe.batch) {
-    code = proceed(t, error);
+/* A member of a team that cannot read goes on asking with the others. */
+static mhas_code read_samples(mhas_training *t, mhas_source *source, mhas_error *error) {
+  mhas_code code = MHAS_OK;
+  for (int64_t first = 0; first < t->recipe.data.samples; first += t->recipe.batch) {
+    MHAS_TRY(proceed(t, error));
     if (code == MHAS_OK) {
       code = mhas_samples_read(&t->samples, source, first, batch_from(t, first), error);
     }
   }
-  mhas_source_close(source);
-  return code;
+  return mhas_team_agree(&t->task->team, code, error);
+}
+
+static mhas_code allocate(mhas_training *t, mhas_error *error) {
+  const size_t T = (size_t)t->recipe.data.samples;
+  MHAS_TRY(mhas_samples_create(&t->recipe.data, t->recipe.precision, &t->samples, error));
+  MHAS_TRY(mhas_alloc(&t->order, T, sizeof *t->order, "the order of the samples", error));
+  if (t->recipe.label_noise > 0.0) {
+    MHAS_TRY(mhas_alloc(&t->clean_labels, T, sizeof *t->clean_labels, "the labels before noise", error));
+  }
+  return mhas_model_create(&t->recipe.model, t->recipe.precision, t->recipe.batch, &t->model, error);
 }
 
 static mhas_code prepare(mhas_training *t, mhas_error *error) {
-  MHAS_TRY(mhas_samples_create(&t->recipe.data, t->recipe.precision, &t->samples, error));
-  MHAS_TRY(mhas_alloc(&t->order, (size_t)t->recipe.data.samples, sizeof *t->order, "the order of the samples", error));
-  MHAS_TRY(mhas_model_create(&t->recipe.model, t->recipe.precision, t->recipe.batch, &t->model, error));
-  mhas_model_initialise(t->model, t->task->point.random);
-  MHAS_TRY(read_samples(t, error));
-  return disturb_labels(t, error);
+  mhas_source *source = NULL;
+  mhas_code code = allocate(t, error);
+  if (code == MHAS_OK) {
+    code = mhas_source_open(&t->recipe.source, t->task->point.random, &source, error);
+  }
+  code = mhas_team_agree(&t->task->team, code, error);
+  if (code == MHAS_OK) {
+    mhas_model_initialise(t->model, t->task->point.random);
+    code = read_samples(t, source, error);
+  }
+  mhas_source_close(source);
+  if (code == MHAS_OK) {
+    disturb_labels(t);
+  }
+  return code;
 }
 
 mhas_code mhas_training_run(mhas_training *training, mhas_error *error) {

@@ -31,7 +31,8 @@ typedef struct mhas_training {
   mhas_training_state state;
 } mhas_training;
 
-/* MHAS_NUMERIC if it diverges. `recipe`, `task`, `resumes` and the listener are set by the caller. */
+/* MHAS_NUMERIC if it diverges. `recipe`, `task`, `resumes` and the listener are set by the caller. Collective over the
+ * task's team, with the same code on all: each member trains, and all alike. */
 mhas_code mhas_training_run(mhas_training *training, mhas_error *error);
 /* Keeps a checkpoint of a training that has ended, for who is stopped after it. Only its best model may be of use then.
  */

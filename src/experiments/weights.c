@@ -16,24 +16,25 @@ static mhas_code construct(const mhas_weights_wish *wish, const mhas_task *task,
   double *e = NULL;
   mhas_source *source = NULL;
   mhas_code code = mhas_source_open(&wish->source, random, &source, error);
-  if (code != MHAS_OK) {
-    return code;
+  if (code == MHAS_OK) {
+    code = mhas_alloc(&E, (size_t)((shape->shared ? 1 : most) * shape->context * shape->dim), sizeof *E,
+                      "the contexts of a head's samples", error);
   }
-  code = mhas_alloc(&E, (size_t)((shape->shared ? 1 : most) * shape->context * shape->dim), sizeof *E,
-                    "the contexts of a head's samples", error);
   if (code == MHAS_OK) {
     code = mhas_alloc(&e, (size_t)(most * shape->dim), sizeof *e, "the queries of a head's samples", error);
   }
+  code = mhas_team_agree(&task->team, code, error);
   for (int64_t head = 0; code == MHAS_OK && head < shape->heads; head++) {
     int64_t first = 0;
     const int64_t count = mhas_construct_owned(shape, head, &first);
     code = mhas_source_read(source, first, count, E, e, error);
     if (code == MHAS_OK) {
-      code = task->proceed(task->context, error);
-    }
-    if (code == MHAS_OK) {
       code = mhas_construct_head(shape, head, wish->saturation_gain, wish->peak, random, E, e,
                                  weights->W_Q + head * size, weights->W_K + head * size, error);
+    }
+    code = mhas_team_agree(&task->team, code, error);
+    if (code == MHAS_OK) {
+      code = task->proceed(task->context, error);
     }
     if (code != MHAS_OK && code != MHAS_STOPPED) {
       (void)mhas_error_context(error, "constructing head %lld", (long long)head);
@@ -75,7 +76,7 @@ static mhas_code train(const mhas_weights_wish *wish, const mhas_task *task, mha
   mhas_training training = {.recipe = wish->recipe, .task = task, .resumes = true};
   mhas_code code = mhas_training_run(&training, error);
   if (code == MHAS_OK) {
-    code = take_best(&training, weights, error);
+    code = mhas_team_agree(&task->team, take_best(&training, weights, error), error);
   }
   weights->flops = training.state.flops;
   mhas_training_free(&training);
@@ -84,15 +85,19 @@ static mhas_code train(const mhas_weights_wish *wish, const mhas_task *task, mha
 
 /* ---- all ------------------------------------------------------------------------ */
 
+static mhas_code allocate(const mhas_features_shape *shape, mhas_weights *weights, mhas_error *error) {
+  const size_t count = (size_t)(shape->heads * shape->dim) * (size_t)shape->key_dim;
+  const int64_t mixings = mhas_variant_parameters(&shape->variant, shape->heads, shape->dim);
+  MHAS_TRY(mhas_alloc(&weights->W_Q, count, sizeof(double), "W_Q", error));
+  MHAS_TRY(mhas_alloc(&weights->W_K, count, sizeof(double), "W_K", error));
+  return mhas_alloc(&weights->compose, (size_t)mixings, sizeof(double), "the mixings of heads", error);
+}
+
 mhas_code mhas_weights_make(const mhas_weights_wish *wish, const mhas_task *task, mhas_weights *weights,
                             mhas_error *error) {
   const mhas_features_shape *shape = &wish->shape;
-  const size_t count = (size_t)(shape->heads * shape->dim) * (size_t)shape->key_dim;
   *weights = (mhas_weights){.accuracy = NAN, .loss = NAN};
-  MHAS_TRY(mhas_alloc(&weights->W_Q, count, sizeof(double), "W_Q", error));
-  MHAS_TRY(mhas_alloc(&weights->W_K, count, sizeof(double), "W_K", error));
-  const int64_t mixings = mhas_variant_parameters(&shape->variant, shape->heads, shape->dim);
-  MHAS_TRY(mhas_alloc(&weights->compose, (size_t)mixings, sizeof(double), "the mixings of heads", error));
+  MHAS_TRY(mhas_team_agree(&task->team, allocate(shape, weights, error), error));
   switch (wish->kind) {
     case MHAS_WEIGHTS_RANDOM:
       mhas_variant_draw(&shape->variant, shape->heads, shape->dim, task->point.random, weights->compose);

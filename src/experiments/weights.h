@@ -29,6 +29,7 @@ typedef struct mhas_weights {
   double flops;              /* done for them */
 } mhas_weights;
 
+/* Collective over the task's team, with the same code on all: each member makes all weights. */
 mhas_code mhas_weights_make(const mhas_weights_wish *wish, const mhas_task *task, mhas_weights *weights,
                             mhas_error *error);
 void mhas_weights_free(mhas_weights *weights);

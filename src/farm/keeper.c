@@ -8,7 +8,7 @@
 
 static const double WRITING_SHARE = 0.01; /* of a point's time goes into checkpoints at the most */
 
-/* The state as the file has it: the row and the time spent, then the experiment's pieces. */
+/* The state as the file has it: the experiment's pieces, then the row and the time spent. */
 enum { ROW_PIECES = 5 };
 
 static mhas_code join(mhas_keeper *keeper, const mhas_piece *pieces, int count,
@@ -20,25 +20,23 @@ static mhas_code join(mhas_keeper *keeper, const mhas_piece *pieces, int count,
   }
   const size_t cells = row->curves == NULL ? 0 : (size_t)experiment->curve_count * (size_t)row->record_capacity;
   const size_t values = row->spectrum == NULL ? 0 : (size_t)row->spectrum_capacity;
-  const mhas_piece head[ROW_PIECES] = {
+  const mhas_piece tail[ROW_PIECES] = {
       {&keeper->spent, sizeof keeper->spent},
       {row->results, (size_t)experiment->result_count * sizeof *row->results},
       {row->curves, cells * sizeof *row->curves},
       {row->spectrum, values * sizeof *row->spectrum},
       {&row->flops, sizeof row->flops},
   };
-  memcpy(all, head, sizeof head);
-  memcpy(all + ROW_PIECES, pieces, (size_t)count * sizeof *pieces);
+  memcpy(all, pieces, (size_t)count * sizeof *pieces); /* with the numbers that a mover knows them by */
+  memcpy(all + count, tail, sizeof tail);
   return MHAS_OK;
 }
 
-static bool due(void *context) {
-  const mhas_keeper *keeper = context;
-  return mhas_now() >= keeper->next;
-}
+static bool due(void *context) { return ((const mhas_keeper *)context)->due; }
 
 /* A checkpoint that cannot be written is no reason to stop computing. */
-static mhas_code write_state(void *context, const mhas_piece *pieces, int count, mhas_error *error) {
+static mhas_code write_state(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover,
+                             mhas_error *error) {
   mhas_keeper *keeper = context;
   mhas_piece all[MHAS_CHECKPOINT_PIECES_MOST];
   mhas_error reason;
@@ -47,7 +45,7 @@ static mhas_code write_state(void *context, const mhas_piece *pieces, int count,
   MHAS_TRY(mhas_checkpoint_path(keeper->results, keeper->key.point, &path, error));
   const double from = mhas_now();
   keeper->spent = from - *keeper->started;
-  const mhas_code code = mhas_checkpoint_write(path, &keeper->key, all, ROW_PIECES + count, &reason);
+  const mhas_code code = mhas_checkpoint_write(path, &keeper->key, all, ROW_PIECES + count, mover, &reason);
   mhas_free(path);
   const double now = mhas_now();
   keeper->next = keeper->every > 0.0 ? now + fmax(keeper->every, (now - from) / WRITING_SHARE) : INFINITY;
@@ -60,13 +58,14 @@ static mhas_code write_state(void *context, const mhas_piece *pieces, int count,
   return MHAS_OK;
 }
 
-static mhas_code read_state(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error) {
+static mhas_code read_state(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, bool *found,
+                            mhas_error *error) {
   mhas_keeper *keeper = context;
   mhas_piece all[MHAS_CHECKPOINT_PIECES_MOST];
   char *path = NULL;
   MHAS_TRY(join(keeper, pieces, count, all, error));
   MHAS_TRY(mhas_checkpoint_path(keeper->results, keeper->key.point, &path, error));
-  mhas_code code = mhas_checkpoint_read(path, &keeper->key, all, ROW_PIECES + count, found, error);
+  mhas_code code = mhas_checkpoint_read(path, &keeper->key, all, ROW_PIECES + count, mover, found, error);
   mhas_free(path);
   if (*found) {
     *keeper->started -= keeper->spent;
@@ -88,11 +87,13 @@ void mhas_keeper_start(mhas_keeper *keeper, const char *results, double every, c
                           .checkpoints = {.due = due, .write = write_state, .read = read_state, .context = keeper}};
 }
 
-void mhas_keeper_begin(mhas_keeper *keeper, int64_t point, mhas_row *row, double *started) {
+void mhas_keeper_begin(mhas_keeper *keeper, int64_t point, int ranks, mhas_row *row, double *started) {
   keeper->key.point = point;
+  keeper->key.ranks = ranks;
   keeper->row = row;
   keeper->started = started;
   keeper->next = keeper->every > 0.0 ? *started + keeper->every : INFINITY;
+  keeper->due = false;
   keeper->there = false;
 }
 

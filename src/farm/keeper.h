@@ -15,6 +15,7 @@ typedef struct mhas_keeper {
   mhas_row *row;
   double *started; /* when it was; moved back by what was spent on it before */
   double next;     /* checkpoint */
+  bool due;        /* it is time for one: by `next`, and on a team by member 0's */
   double spent;    /* scratch for the file */
   bool there;      /* it has a checkpoint */
   bool complained; /* that none can be written */
@@ -23,8 +24,9 @@ typedef struct mhas_keeper {
 /* `keeper` must stay where it is. */
 void mhas_keeper_start(mhas_keeper *keeper, const char *results, double every, const mhas_sweep *sweep);
 
-/* A point is about to run; `row` and `started` stay the caller's. */
-void mhas_keeper_begin(mhas_keeper *keeper, int64_t point, mhas_row *row, double *started);
+/* A point is about to run on so many ranks; `row` and `started` stay the caller's. On a team every member has a keeper,
+ * and member 0's keeps the files. */
+void mhas_keeper_begin(mhas_keeper *keeper, int64_t point, int ranks, mhas_row *row, double *started);
 
 /* It is done or failed and was given to the store: its checkpoint goes, after its row is on the disk. */
 mhas_code mhas_keeper_end(mhas_keeper *keeper, mhas_store *store, mhas_error *error);

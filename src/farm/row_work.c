@@ -75,21 +75,30 @@ void mhas_row_work_destroy(mhas_row_work *work) {
 typedef struct allowance {
   mhas_farm_control *control;
   const mhas_team *team;
+  mhas_keeper *keeper;
   double started;
   double seconds_most;
 } allowance;
 
+typedef struct decision {
+  mhas_code code;
+  bool due; /* a checkpoint */
+} decision;
+
 /* Every member hears the master and tells it of signals; what member 0 makes of it holds for all of them. */
 static mhas_code proceed(void *context, mhas_error *error) {
   const allowance *allowed = context;
-  mhas_code decision = MHAS_OK;
-  if (mhas_farm_give_up(allowed->control)) {
-    decision = MHAS_STOPPED;
-  } else if (mhas_now() - allowed->started > allowed->seconds_most) {
-    decision = MHAS_LIMIT;
+  const bool gives_up = mhas_farm_give_up(allowed->control);
+  const double now = mhas_now();
+  decision made = {.code = MHAS_OK, .due = now >= allowed->keeper->next};
+  if (gives_up) {
+    made.code = MHAS_STOPPED;
+  } else if (now - allowed->started > allowed->seconds_most) {
+    made.code = MHAS_LIMIT;
   }
-  MHAS_TRY(mhas_team_share(allowed->team, &decision, (int)sizeof decision, error));
-  switch (decision) {
+  MHAS_TRY(mhas_team_share(allowed->team, &made, sizeof made, error));
+  allowed->keeper->due = made.due;
+  switch (made.code) {
     case MHAS_STOPPED: return mhas_fail(error, MHAS_STOPPED, "stopped on request");
     case MHAS_LIMIT:
       return mhas_fail(error, MHAS_LIMIT, "took longer than %g s (limits.seconds_per_point)", allowed->seconds_most);
@@ -139,23 +148,21 @@ static mhas_code values_at(void *context, int64_t size, mhas_value *values, mhas
   return mhas_sweep_point_at(point->sweep, point->index, size, values, error);
 }
 
-/* Members of a team would have to agree on where they are. */
-static const mhas_checkpoints *checkpoints_of(const mhas_row_work *work, const mhas_team *team) {
-  return team->size == 1 ? &work->keeper.checkpoints : NULL;
-}
-
 /* Computes one row into work->row. */
 static mhas_code run_point(mhas_row_work *work, int64_t row_number, allowance *allowed, mhas_error *error) {
   const mhas_team *team = allowed->team;
   grid_point point = {.sweep = work->sweep, .index = mhas_rows_grid_index(work->rows, row_number)};
   mhas_row_clear(work->experiment, &work->row);
-  mhas_keeper_begin(&work->keeper, row_number, &work->row, &allowed->started);
+  mhas_keeper_begin(&work->keeper, row_number, team->size, &work->row, &allowed->started);
   work->keep.row = row_number;
   work->row.keep = !work->keeps ? NULL : team->rank == 0 ? mhas_store_keep_array : drop_array;
   int64_t replicate = 0;
   bool included = false;
-  MHAS_TRY(mhas_sweep_point(work->sweep, point.index, work->values, &replicate, &included, error));
-  MHAS_TRY(check_memory(work, team->size, error));
+  mhas_code code = mhas_sweep_point(work->sweep, point.index, work->values, &replicate, &included, error);
+  if (code == MHAS_OK) {
+    code = check_memory(work, team->size, error);
+  }
+  MHAS_TRY(mhas_team_agree(team, code, error));
   const mhas_task task = {
       .point = {.values = work->values,
                 .random = {.seed = mhas_sweep_seed(work->sweep), .replicate = (uint32_t)replicate}},
@@ -163,7 +170,7 @@ static mhas_code run_point(mhas_row_work *work, int64_t row_number, allowance *a
       .team = *team,
       .proceed = proceed,
       .context = allowed,
-      .checkpoints = checkpoints_of(work, team),
+      .checkpoints = &work->keeper.checkpoints,
       .at = values_at,
       .at_context = &point,
   };
@@ -179,6 +186,7 @@ static mhas_code run_row(mhas_row_work *work, const mhas_team *team, int64_t row
   allowance allowed = {
       .control = control,
       .team = team,
+      .keeper = &work->keeper,
       .started = mhas_now(),
       .seconds_most = mhas_sweep_limits(work->sweep)->seconds_per_point,
   };
@@ -228,7 +236,7 @@ static mhas_code run_rows(mhas_row_work *work, const mhas_team *team, const int6
   double flushed = mhas_now();
   for (int64_t i = 0; i < count; i++) {
     bool stopping = mhas_farm_stopping(control);
-    MHAS_TRY(mhas_team_share(team, &stopping, (int)sizeof stopping, error));
+    MHAS_TRY(mhas_team_share(team, &stopping, sizeof stopping, error));
     if (team->size == 1 && mhas_farm_lapsed(control)) {
       outcome[i] = MHAS_RUNNING; /* somebody else may have it */
     } else if (stopping) {

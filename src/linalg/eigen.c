@@ -77,9 +77,10 @@ static void sort(const eigen_search *s, mhas_eigen *found) {
 static mhas_code solve(eigen_search *s, mhas_eigen *found) {
   const int64_t size = s->problem->size;
   double *y = NULL;
-  MHAS_TRY(mhas_eigen_agree(s, mhas_alloc(&y, (size_t)size, sizeof *y, "a vector", s->error)));
-  const bool small = s->total <= 2 * mhas_eigen_basis(s->count);
-  mhas_code code = small ? mhas_eigen_whole(s) : mhas_eigen_lanczos(s);
+  mhas_code code = mhas_eigen_agree(s, mhas_alloc(&y, (size_t)size, sizeof *y, "a vector", s->error));
+  if (code == MHAS_OK) {
+    code = s->total <= 2 * mhas_eigen_basis(s->count) ? mhas_eigen_whole(s) : mhas_eigen_lanczos(s);
+  }
   for (int k = 0; code == MHAS_OK && k < s->count; k++) {
     code = straighten(s, k);
     if (code == MHAS_OK) {
@@ -103,12 +104,15 @@ mhas_code mhas_eigen_ends(const mhas_eigen_problem *problem, mhas_end end, int c
                      s.total, problem->tolerance);
   }
   double *own = NULL;
+  mhas_code code = MHAS_OK;
   if (vectors == NULL) {
     const size_t numbers = (size_t)count * (size_t)problem->size;
-    MHAS_TRY(mhas_eigen_agree(&s, mhas_alloc(&own, numbers, sizeof *own, "eigenvectors", error)));
+    code = mhas_eigen_agree(&s, mhas_alloc(&own, numbers, sizeof *own, "eigenvectors", error));
     s.vectors = own;
   }
-  const mhas_code code = solve(&s, found);
+  if (code == MHAS_OK) {
+    code = solve(&s, found);
+  }
   *products = s.products;
   mhas_free(own);
   return code;

@@ -12,6 +12,9 @@ mhas_code mhas_eigen_sum(const eigen_search *s, double *values, int count) {
 }
 
 mhas_code mhas_eigen_agree(const eigen_search *s, mhas_code code) {
+  if (s->problem->agree != NULL) {
+    return s->problem->agree(s->problem->context, code, s->error);
+  }
   int worst = (int)code;
   if (!s->alone && MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, s->problem->comm) != MPI_SUCCESS) {
     return mhas_fail(s->error, MHAS_MPI, "the ranks of a team cannot talk to each other");

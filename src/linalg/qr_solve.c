@@ -32,9 +32,9 @@ static mhas_code put_rows_back(const int64_t *columns, mhas_cyclic *x, mhas_erro
   const int64_t width = x->grid->block;
   const int n = (int)x->rows;
   double *whole = NULL;
-  MHAS_TRY(mhas_grid_agree(
-      x->grid, mhas_alloc(&whole, (size_t)(x->rows * width), sizeof *whole, "columns of the solution", error), error));
-  for (int64_t c = 0; c < x->local_columns; c += width) {
+  mhas_code code = mhas_alloc(&whole, (size_t)(x->rows * width), sizeof *whole, "columns of the solution", error);
+  code = mhas_grid_agree(x->grid, code, error);
+  for (int64_t c = 0; code == MHAS_OK && c < x->local_columns; c += width) {
     const int64_t count = smaller(width, x->local_columns - c);
     memset(whole, 0, (size_t)(x->rows * count) * sizeof *whole);
     for (int64_t j = 0; j < count; j++) {
@@ -50,7 +50,7 @@ static mhas_code put_rows_back(const int64_t *columns, mhas_cyclic *x, mhas_erro
     }
   }
   mhas_free(whole);
-  return MHAS_OK;
+  return code;
 }
 
 typedef struct solution {
@@ -71,12 +71,12 @@ static mhas_code apply_q(const solution *s, mhas_error *error) {
   double *work = NULL;
   int length = 0;
   mhas_code code = mhas_scalapack_work(mhas_qr_block_work(s->qr, s->y), 0.0, &length, &work, error);
-  MHAS_TRY(mhas_grid_agree(s->qr->grid, code, error));
-  for (int64_t from = 0; from < s->rank; from += block) {
+  code = mhas_grid_agree(s->qr->grid, code, error);
+  for (int64_t from = 0; code == MHAS_OK && from < s->rank; from += block) {
     mhas_qr_apply_block(s->qr, from, (int)smaller(block, s->rank - from), s->y, 0, work);
   }
   mhas_free(work);
-  return MHAS_OK;
+  return code;
 }
 
 /* x1 = R11^-1 x1 */

@@ -25,11 +25,11 @@ typedef struct head {
   uint32_t order; /* ORDER as this machine writes it */
   uint32_t count; /* of pieces */
   char spec_hash[MHAS_CHECKPOINT_HASH];
-  int64_t numerics, point;
+  int64_t numerics, point, ranks;
   uint64_t bytes[MHAS_CHECKPOINT_PIECES_MOST]; /* of each piece; zeros behind them */
 } head;
 
-static const char MAGIC[8] = "mhasckp1";
+static const char MAGIC[8] = "mhasckp2";
 enum { ORDER = 0x01020304, BLOCK = 1 << 16 };
 
 static head head_of(const mhas_checkpoint_key *key, const mhas_piece *pieces, int count) {
@@ -41,6 +41,7 @@ static head head_of(const mhas_checkpoint_key *key, const mhas_piece *pieces, in
   (void)snprintf(made.spec_hash, sizeof made.spec_hash, "%s", key->spec_hash);
   made.numerics = key->numerics;
   made.point = key->point;
+  made.ranks = key->ranks;
   for (int i = 0; i < count; i++) {
     made.bytes[i] = pieces[i].bytes;
   }
@@ -76,13 +77,33 @@ static int write_all(int file, const void *bytes, size_t count) {
   return 0;
 }
 
-static int fill(int file, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count) {
+static int put(int file, const void *bytes, size_t count, uint32_t *sum) {
+  *sum = sum_of(*sum, bytes, count);
+  return write_all(file, bytes, count);
+}
+
+static size_t block_from(size_t offset, size_t bytes) { return bytes - offset < BLOCK ? bytes - offset : BLOCK; }
+
+static int put_piece(int file, const mhas_piece *piece, int number, const mhas_mover *mover, uint32_t *sum) {
+  char block[BLOCK];
+  int reason = 0;
+  if (piece->data != NULL) {
+    return put(file, piece->data, piece->bytes, sum);
+  }
+  for (size_t offset = 0; reason == 0 && offset < piece->bytes; offset += BLOCK) {
+    const size_t length = block_from(offset, piece->bytes);
+    reason = mover->fetch(mover->context, number, offset, length, block) ? put(file, block, length, sum) : EIO;
+  }
+  return reason;
+}
+
+static int fill(int file, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count,
+                const mhas_mover *mover) {
   const head first = head_of(key, pieces, count);
-  uint32_t sum = sum_of(0, &first, sizeof first);
-  int reason = write_all(file, &first, sizeof first);
+  uint32_t sum = 0;
+  int reason = put(file, &first, sizeof first, &sum);
   for (int i = 0; reason == 0 && i < count; i++) {
-    sum = sum_of(sum, pieces[i].data, pieces[i].bytes);
-    reason = write_all(file, pieces[i].data, pieces[i].bytes);
+    reason = put_piece(file, &pieces[i], i, mover, &sum);
   }
   if (reason == 0) {
     reason = write_all(file, &sum, sizeof sum);
@@ -102,12 +123,12 @@ static mhas_code sync_folder(const char *path, mhas_error *error) {
 }
 
 static mhas_code write_beside(const char *path, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count,
-                              char *temporary, mhas_error *error) {
+                              const mhas_mover *mover, char *temporary, mhas_error *error) {
   const int file = mkostemps(temporary, sizeof TEMPORARY - 1, O_CLOEXEC);
   if (file < 0) {
     return mhas_fail(error, MHAS_IO, "%s: cannot be created: %s", temporary, strerror(errno));
   }
-  int reason = fill(file, key, pieces, count);
+  int reason = fill(file, key, pieces, count, mover);
   if (close(file) != 0 && reason == 0) {
     reason = errno;
   }
@@ -122,7 +143,7 @@ static mhas_code write_beside(const char *path, const mhas_checkpoint_key *key, 
 }
 
 mhas_code mhas_checkpoint_write(const char *path, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count,
-                                mhas_error *error) {
+                                const mhas_mover *mover, mhas_error *error) {
   if (count < 0 || count > MHAS_CHECKPOINT_PIECES_MOST) {
     return mhas_fail(error, MHAS_INTERNAL, "%s: a checkpoint of %d pieces", path, count);
   }
@@ -130,7 +151,7 @@ mhas_code mhas_checkpoint_write(const char *path, const mhas_checkpoint_key *key
   const size_t length = strlen(path) + sizeof ".XXXXXX" TEMPORARY;
   MHAS_TRY(mhas_alloc(&temporary, length, 1, "a file name", error));
   (void)snprintf(temporary, length, "%s.XXXXXX" TEMPORARY, path);
-  const mhas_code code = write_beside(path, key, pieces, count, temporary, error);
+  const mhas_code code = write_beside(path, key, pieces, count, mover, temporary, error);
   mhas_free(temporary);
   return code;
 }
@@ -164,6 +185,9 @@ static mhas_code check_head(const char *path, const head *there, const head *wan
   if (there->point != wanted->point) {
     return mhas_fail(why, MHAS_IO, "%s: is a checkpoint of another point (%" PRId64 ")", path, there->point);
   }
+  if (there->ranks != wanted->ranks) {
+    return mhas_fail(why, MHAS_IO, "%s: is a checkpoint of a team of another size (%" PRId64 ")", path, there->ranks);
+  }
   if (memcmp(there, wanted, sizeof *there) != 0) {
     return mhas_fail(why, MHAS_IO, "%s: is a checkpoint of a state of another size", path);
   }
@@ -193,8 +217,21 @@ static mhas_code check_whole(int file, const char *path, const head *first, uint
   return MHAS_OK;
 }
 
+static bool get_piece(int file, const mhas_piece *piece, int number, const mhas_mover *mover) {
+  char block[BLOCK];
+  bool got = true;
+  if (piece->data != NULL) {
+    return read_all(file, piece->data, piece->bytes);
+  }
+  for (size_t offset = 0; got && offset < piece->bytes; offset += BLOCK) {
+    const size_t length = block_from(offset, piece->bytes);
+    got = read_all(file, block, length) && mover->deliver(mover->context, number, offset, length, block);
+  }
+  return got;
+}
+
 static mhas_code read_open(int file, const char *path, const mhas_checkpoint_key *key, const mhas_piece *pieces,
-                           int count, bool *found, mhas_error *why) {
+                           int count, const mhas_mover *mover, bool *found, mhas_error *why) {
   const head wanted = head_of(key, pieces, count);
   head there;
   if (!read_all(file, &there, sizeof there)) {
@@ -207,7 +244,7 @@ static mhas_code read_open(int file, const char *path, const mhas_checkpoint_key
   }
   MHAS_TRY(check_whole(file, path, &there, bytes, why));
   for (int i = 0; i < count; i++) {
-    if (!read_all(file, pieces[i].data, pieces[i].bytes)) {
+    if (!get_piece(file, &pieces[i], i, mover)) {
       return mhas_fail(why, MHAS_INTERNAL, "%s: changed or failed while it was read", path);
     }
   }
@@ -216,7 +253,7 @@ static mhas_code read_open(int file, const char *path, const mhas_checkpoint_key
 }
 
 mhas_code mhas_checkpoint_read(const char *path, const mhas_checkpoint_key *key, const mhas_piece *pieces, int count,
-                               bool *found, mhas_error *why) {
+                               const mhas_mover *mover, bool *found, mhas_error *why) {
   *found = false;
   if (count < 0 || count > MHAS_CHECKPOINT_PIECES_MOST) {
     return mhas_fail(why, MHAS_INTERNAL, "%s: a checkpoint of %d pieces", path, count);
@@ -225,7 +262,7 @@ mhas_code mhas_checkpoint_read(const char *path, const mhas_checkpoint_key *key,
   if (file < 0) {
     return errno == ENOENT ? MHAS_OK : mhas_fail(why, MHAS_IO, "%s: cannot be opened: %s", path, strerror(errno));
   }
-  const mhas_code code = read_open(file, path, key, pieces, count, found, why);
+  const mhas_code code = read_open(file, path, key, pieces, count, mover, found, why);
   (void)close(file);
   return code;
 }

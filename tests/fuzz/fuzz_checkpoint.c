@@ -9,7 +9,7 @@
 
 enum { PIECES = 3, FILE_MOST = 4096, UNTOUCHED = 0xA5 };
 
-static const mhas_checkpoint_key key = {.spec_hash = "0123456789abcdef", .numerics = 2, .point = 7};
+static const mhas_checkpoint_key key = {.spec_hash = "0123456789abcdef", .numerics = 2, .point = 7, .ranks = 1};
 static uint8_t step[8], weights[100], none[1];
 static const mhas_piece pieces[PIECES] = {{step, sizeof step}, {none, 0}, {weights, sizeof weights}};
 
@@ -22,7 +22,7 @@ static size_t whole(uint8_t *out) {
     char path[160];
     (void)snprintf(path, sizeof path, "%s.whole", fuzz_file(kept, 0));
     memset(weights, 3, sizeof weights);
-    FUZZ_REQUIRE(mhas_checkpoint_write(path, &key, pieces, PIECES, &error) == MHAS_OK);
+    FUZZ_REQUIRE(mhas_checkpoint_write(path, &key, pieces, PIECES, NULL, &error) == MHAS_OK);
     FILE *file = fopen(path, "rb");
     FUZZ_REQUIRE(file != NULL);
     size = fread(kept, 1, sizeof kept, file);
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   bool found = false;
   memset(step, UNTOUCHED, sizeof step);
   memset(weights, UNTOUCHED, sizeof weights);
-  const mhas_code code = mhas_checkpoint_read(path, &key, pieces, PIECES, &found, &why);
+  const mhas_code code = mhas_checkpoint_read(path, &key, pieces, PIECES, NULL, &found, &why);
   FUZZ_REQUIRE(found ? code == MHAS_OK : code == MHAS_IO && why.text[0] != '\0');
   for (size_t i = 0; !found && i < sizeof weights; i++) {
     FUZZ_REQUIRE(weights[i] == UNTOUCHED && step[i % sizeof step] == UNTOUCHED);

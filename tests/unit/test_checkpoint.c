@@ -12,7 +12,7 @@ static char folder[] = "/tmp/mhasweep-checkpoint-XXXXXX";
 static char results[sizeof folder + 16]; /* stands for the result file */
 static char path[sizeof results + 32];   /* of point 7 */
 
-static const mhas_checkpoint_key KEY = {.spec_hash = "0123456789abcdef", .numerics = 2, .point = 7};
+static const mhas_checkpoint_key KEY = {.spec_hash = "0123456789abcdef", .numerics = 2, .point = 7, .ranks = 3};
 
 static int make_folder(void **state) {
   (void)state;
@@ -77,7 +77,7 @@ static void write_state(int64_t step) {
   static state_of s;
   mhas_error error;
   set_state(&s, step);
-  assert_int_equal(mhas_checkpoint_write(path, &KEY, s.pieces, 3, &error), MHAS_OK);
+  assert_int_equal(mhas_checkpoint_write(path, &KEY, s.pieces, 3, NULL, &error), MHAS_OK);
 }
 
 /* Reads with this key; on failure nothing may have been touched. Returns the words, "" if there are none. */
@@ -88,7 +88,7 @@ static const char *read_with(const mhas_checkpoint_key *key, bool *found, int64_
   set_state(&s, 999);
   before = s;
   why.text[0] = '\0';
-  const mhas_code code = mhas_checkpoint_read(path, key, s.pieces, 3, found, &why);
+  const mhas_code code = mhas_checkpoint_read(path, key, s.pieces, 3, NULL, found, &why);
   assert_true(code == MHAS_OK || code == MHAS_IO);
   if (*found) {
     assert_int_equal(code, MHAS_OK);
@@ -139,6 +139,9 @@ static void another_sweeps_or_points_state_is_refused(void **state) {
   other = KEY;
   other.point = 8;
   assert_refused(&other, "another point (7)");
+  other = KEY;
+  other.ranks = 2;
+  assert_refused(&other, "a team of another size (3)");
 }
 
 static void a_state_of_another_size_is_refused(void **state) {
@@ -146,7 +149,7 @@ static void a_state_of_another_size_is_refused(void **state) {
   int64_t step = 4;
   mhas_error why;
   const mhas_piece one = {&step, sizeof step};
-  assert_int_equal(mhas_checkpoint_write(path, &KEY, &one, 1, &why), MHAS_OK);
+  assert_int_equal(mhas_checkpoint_write(path, &KEY, &one, 1, NULL, &why), MHAS_OK);
   assert_refused(&KEY, "another size");
 }
 
@@ -186,7 +189,7 @@ static void something_else_at_its_place_is_refused(void **state) {
   state_of *s = malloc(sizeof *s);
   mhas_error error;
   set_state(s, 1);
-  assert_int_equal(mhas_checkpoint_write(path, &KEY, s->pieces, 3, &error), MHAS_IO);
+  assert_int_equal(mhas_checkpoint_write(path, &KEY, s->pieces, 3, NULL, &error), MHAS_IO);
   assert_int_equal(count_files(), 2); /* the folder and the results: no temporary file stays */
   assert_int_equal(rmdir(path), 0);
   free(s);
@@ -197,7 +200,7 @@ static void a_folder_that_is_gone_is_an_error_in_words(void **state) {
   int64_t step = 4;
   mhas_error error;
   const mhas_piece one = {&step, sizeof step};
-  assert_int_equal(mhas_checkpoint_write("/nowhere/x.h5.7.checkpoint", &KEY, &one, 1, &error), MHAS_IO);
+  assert_int_equal(mhas_checkpoint_write("/nowhere/x.h5.7.checkpoint", &KEY, &one, 1, NULL, &error), MHAS_IO);
   assert_non_null(strstr(error.text, "/nowhere"));
 }
 
@@ -260,17 +263,18 @@ static int join(const shelf *s, const mhas_piece *pieces, int count, mhas_piece 
 
 static bool due(void *context) { return ((const shelf *)context)->always; }
 
-static mhas_code put(void *context, const mhas_piece *pieces, int count, mhas_error *error) {
+static mhas_code put(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, mhas_error *error) {
   shelf *s = context;
   mhas_piece all[MHAS_CHECKPOINT_PIECES_MOST];
   s->writes++;
-  return mhas_checkpoint_write(path, &KEY, all, join(s, pieces, count, all), error);
+  return mhas_checkpoint_write(path, &KEY, all, join(s, pieces, count, all), mover, error);
 }
 
-static mhas_code get(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error) {
+static mhas_code get(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, bool *found,
+                     mhas_error *error) {
   shelf *s = context;
   mhas_piece all[MHAS_CHECKPOINT_PIECES_MOST];
-  const mhas_code code = mhas_checkpoint_read(path, &KEY, all, join(s, pieces, count, all), found, error);
+  const mhas_code code = mhas_checkpoint_read(path, &KEY, all, join(s, pieces, count, all), mover, found, error);
   s->reads += *found;
   return code;
 }

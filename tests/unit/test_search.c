@@ -364,9 +364,9 @@ typedef struct shelf {
 
 static bool never_due(void *context) { return context == NULL; }
 
-static mhas_code put(void *context, const mhas_piece *pieces, int count, mhas_error *error) {
+static mhas_code put(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, mhas_error *error) {
   shelf *s = context;
-  (void)error;
+  (void)mover, (void)error;
   assert_int_equal(count, 1);
   assert_true(pieces[0].bytes <= sizeof s->piece);
   memcpy(s->piece, pieces[0].data, pieces[0].bytes);
@@ -379,9 +379,10 @@ static mhas_code put(void *context, const mhas_piece *pieces, int count, mhas_er
   return MHAS_OK;
 }
 
-static mhas_code get(void *context, const mhas_piece *pieces, int count, bool *found, mhas_error *error) {
+static mhas_code get(void *context, const mhas_piece *pieces, int count, const mhas_mover *mover, bool *found,
+                     mhas_error *error) {
   shelf *s = context;
-  (void)error;
+  (void)mover, (void)error;
   assert_int_equal(count, 1);
   *found = s->full;
   if (s->full) {
