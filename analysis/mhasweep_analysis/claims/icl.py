@@ -428,7 +428,7 @@ CLAIMS = (
         Source(
             "shot noise of M neurons about an optimum, sum_j gamma v_j / (4 M (lambda_j + gamma)); without noise there "
             "is no bias, since E h = 0 under the initial law and L does not see the scale of h",
-            Mark.DERIVED,
+            Mark.UNVERIFIED,
         ),
         _bias,
         ("loss_stationary", "lowest_rung"),
