@@ -37,6 +37,11 @@ def sweep_files(folder):
     return [path for path in files if FASHION.exists() or str(FASHION) not in path.read_text()]
 
 
+def hours(plan):
+    """Core-hours at the speed of a usual core; plan's own go by the core that it just measured, which may be busy."""
+    return ((plan["flops"] - plan["flops_float32"]) / 35e9 + plan["flops_float32"] / 70e9) / 3600
+
+
 class Jobs(harness.Folder):
     @classmethod
     def setUpClass(cls):
@@ -96,8 +101,8 @@ class Jobs(harness.Folder):
             with self.subTest(file=path.name):
                 if path.stem.endswith("-small"):
                     small.append(path)
-                    self.assertLess(self.plan(path)["core_hours"], 0.25)
-                elif self.plan(path)["core_hours"] > 0.05:
+                    self.assertLess(hours(self.plan(path)), 0.25)
+                elif hours(self.plan(path)) > 0.05:
                     twin = path.with_name(f"{path.stem}-small.yaml")
                     self.assertTrue(twin.exists())
                     self.assertEqual(self.plan(twin)["experiment"], self.plan(path)["experiment"])
