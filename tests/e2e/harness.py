@@ -60,6 +60,8 @@ def cpu_seconds(folder, *words):
 class Folder(unittest.TestCase):
     """A test case with a folder of its own, in which the program runs."""
 
+    undisturbed = {}  # by the text of a sweep: its file
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="mhasweep-e2e-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
@@ -105,6 +107,15 @@ class Folder(unittest.TestCase):
             if time.monotonic() > end:
                 self.fail(f"waited {timeout} s for {what}")
             time.sleep(0.01)
+
+    def run_undisturbed(self, spec, ranks=3):
+        """reference.h5, as a run of this sweep file writes it that nothing disturbs: run once for all tests."""
+        text, path = (self.folder / spec).read_text(), self.folder / "reference.h5"
+        if text not in self.undisturbed:
+            self.run_program("run", spec, "-o", path.name, ranks=ranks)
+            self.undisturbed[text] = path.read_bytes()
+        path.write_bytes(self.undisturbed[text])
+        return path
 
     def wait_for_words(self, words, process):
         """Waits until a running program has said so."""

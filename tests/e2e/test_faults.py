@@ -32,8 +32,7 @@ parameters: {heads: [30, 31], dim: 48, context: 16, samples: 1500, distribution:
 class Faults(harness.Folder):
     def run_reference(self, spec, ranks=3):
         self.write("sweep.yaml", spec)
-        self.run_program("run", "sweep.yaml", "-o", "reference.h5", ranks=ranks)
-        self.reference, self.path = self.folder / "reference.h5", self.folder / "sweep.h5"
+        self.reference, self.path = self.run_undisturbed("sweep.yaml", ranks), self.folder / "sweep.h5"
 
     def start(self, *words, ranks):
         process = self.start_program("run", "sweep.yaml", *words, ranks=ranks, recovery=True)

@@ -28,10 +28,10 @@ class TimeLimit(harness.Folder):
     def test_a_sweep_stops_in_time_and_resume_ends_it(self):
         self.write("sweep.yaml", SWEEP)
         path = self.folder / "sweep.h5"
-        # 25 seconds of one core, for two ranks that have 5 each.
-        replicates = math.ceil(25 / harness.cpu_seconds(self.folder, "run", "sweep.yaml", "-o", "trial.h5"))
+        # 16 seconds of one core, for two ranks that have 4 each.
+        replicates = math.ceil(16 / harness.cpu_seconds(self.folder, "run", "sweep.yaml", "-o", "trial.h5"))
         self.write("sweep.yaml", SWEEP.replace("replicates: 1", f"replicates: {replicates}"))
-        ended = self.run_program("run", "sweep.yaml", "--time-limit", "5s", ranks=3, expect=75)
+        ended = self.run_program("run", "sweep.yaml", "--time-limit", "4s", ranks=3, expect=75)
         self.assertIn("--time-limit", ended.stderr)
         self.assertIn("--resume", ended.stderr)
         status = harness.statuses(path)

@@ -55,7 +55,7 @@ parameters:
   early_stop: false
 replicates: 4
 """
-LONG_SECONDS = 10  # time enough to disturb it
+LONG_SECONDS = 7  # time enough to disturb it
 
 LAUNCHERS = ("mpirun", "srun")
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "PREEMPTED"}

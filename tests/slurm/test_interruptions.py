@@ -17,7 +17,7 @@ parameters: {heads: 4, dim: 16, context: 8, samples: 400, classes: 10, batch: 32
              early_stop: false}
 """
 
-LIMIT, WORK = "5s", 15  # a limit of time, and seconds of one core that are longer even on a core that gets faster
+LIMIT, WORK = "5s", 10  # a limit of time, and seconds of one core that are longer even on a core that gets faster
 
 
 class Interruptions(cluster.OnCluster):
