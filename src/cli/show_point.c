@@ -42,7 +42,7 @@ static int64_t records_used(const float *curves, int curve_count, int64_t capaci
 
 /* A curve as a line of bars, means of as many records as a bar stands for, and its first and last value. Nothing if it
  * has none. */
-static void draw_curve(const char *name, int name_width, const float *curve, int64_t used) {
+static mhas_code draw_curve(const char *name, int name_width, const float *curve, int64_t used, mhas_error *error) {
   enum { BARS_LEAST = 8, BARS_MOST = 48 };
   double bars[BARS_MOST];
   spark_scale scale = {0};
@@ -54,7 +54,7 @@ static void draw_curve(const char *name, int name_width, const float *curve, int
     used--;
   }
   if (first == used) {
-    return;
+    return MHAS_OK;
   }
   const int room = cli_width() - name_width - (int)strlen("      from -1.2345e-05 to -1.2345e-05");
   const int most = room < BARS_LEAST ? BARS_LEAST : room < BARS_MOST ? room : BARS_MOST;
@@ -70,20 +70,26 @@ static void draw_curve(const char *name, int name_width, const float *curve, int
   }
   mhas_text line = {0};
   spark_append(&line, bars, count, 1, &scale);
-  (void)printf("  %-*s  %s  from %.5g to %.5g\n", name_width, name, mhas_text_string(&line), (double)curve[first],
-               (double)curve[used - 1]);
+  const bool failed = line.failed;
+  if (!failed) {
+    (void)printf("  %-*s  %s  from %.5g to %.5g\n", name_width, name, mhas_text_string(&line), (double)curve[first],
+                 (double)curve[used - 1]);
+  }
   mhas_text_free(&line);
+  return failed ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory while drawing") : MHAS_OK;
 }
 
-static void draw_curves(const show *self, const float *curves, int curve_count, int64_t capacity, int64_t used) {
+static mhas_code draw_curves(const show *self, const float *curves, int curve_count, int64_t capacity, int64_t used,
+                             mhas_error *error) {
   int width = 0;
   for (int curve = 0; curve < curve_count; curve++) {
     const int name_width = cli_text_width(mhas_reader_curve_name(self->reader, curve));
     width = name_width > width ? name_width : width;
   }
   for (int curve = 0; curve < curve_count; curve++) {
-    draw_curve(mhas_reader_curve_name(self->reader, curve), width, curves + curve * capacity, used);
+    MHAS_TRY(draw_curve(mhas_reader_curve_name(self->reader, curve), width, curves + curve * capacity, used, error));
   }
+  return MHAS_OK;
 }
 
 static void print_value(float value, int width) {
@@ -135,16 +141,18 @@ static void print_last_records(const show *self, const float *curves, int curve_
   } while (begin < curve_count);
 }
 
-static void print_curves(const show *self, const float *curves, int curve_count, int64_t capacity) {
+static mhas_code print_curves(const show *self, const float *curves, int curve_count, int64_t capacity,
+                              mhas_error *error) {
   const int64_t used = records_used(curves, curve_count, capacity);
   const int64_t first = used > RECORDS_SHOWN ? used - RECORDS_SHOWN : 0;
   if (used == 0) {
-    return;
+    return MHAS_OK;
   }
   (void)printf("\nCurves, %" PRId64 " records:\n", used);
-  draw_curves(self, curves, curve_count, capacity, used);
+  MHAS_TRY(draw_curves(self, curves, curve_count, capacity, used, error));
   (void)printf("\n%s:\n", first > 0 ? "The last of them" : "All of them");
   print_last_records(self, curves, curve_count, first, used);
+  return MHAS_OK;
 }
 
 static mhas_code read_and_print_curves(show *self, int64_t point, mhas_error *error) {
@@ -160,7 +168,7 @@ static mhas_code read_and_print_curves(show *self, int64_t point, mhas_error *er
     code = mhas_reader_curve(self->reader, curve, point, curves + curve * capacity, error);
   }
   if (code == MHAS_OK) {
-    print_curves(self, curves, curve_count, capacity);
+    code = print_curves(self, curves, curve_count, capacity, error);
   }
   mhas_free(curves);
   return code;

@@ -96,6 +96,9 @@ static mhas_code fit(layout *out, mhas_text *left_out, mhas_error *error) {
   for (int i = kept; i < last; i++) {
     mhas_text_append(left_out, "%s%s", i == kept ? "" : ", ", out->columns[i]->facts->name);
   }
+  if (kept < last) {
+    mhas_text_append(left_out, ": see --point, --json or export)");
+  }
   out->columns[kept] = out->columns[last];
   out->count = kept + 1;
   return left_out->failed ? mhas_fail(error, MHAS_NO_MEMORY, "out of memory while making a table") : MHAS_OK;
@@ -229,7 +232,6 @@ mhas_code show_table(show *self, int only, int64_t most, mhas_error *error) {
     code = for_each_row(self, &chosen, only, most, print_row, error);
   }
   if (code == MHAS_OK && left_out.length > 0) {
-    mhas_text_append(&left_out, ": see --point, --json or export)");
     (void)printf("(no room for ");
     cli_print_hanging(mhas_text_string(&left_out), (int)strlen("(no room for "), cli_width());
   }
