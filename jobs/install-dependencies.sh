@@ -18,13 +18,13 @@ packages=(
   python3-h5py python3-h5netcdf python3-xarray python3-matplotlib python3-numpy python3-scipy python3-jinja2
 )
 test_packages=(libcmocka-dev hdf5-tools dataset-fashion-mnist python3-pytest man-db zsh)
-check_packages=(clang-format clang valgrind doxygen shellcheck slurm-wlm munge iproute2)
+check_packages=(clang-format clang valgrind doxygen shellcheck mypy slurm-wlm munge iproute2)
 
 commands=(cc cmake make pkg-config mpicc mpirun h5pcc)
 modules=(openblas arpack parpack fyaml muparser gsl jansson zlib)
 test_commands=(h5dump)
 test_modules=(cmocka)
-check_commands=(clang-format clang valgrind doxygen shellcheck)
+check_commands=(clang-format clang valgrind doxygen shellcheck mypy)
 
 case "${1:-}" in
   '') ;;
