@@ -233,6 +233,11 @@ def test_a_span_of_time_is_said_in_its_unit(value, text):
 
 def test_formulas_are_set_and_words_stay_words():
     assert words.typeset("$d_h$ >= n") == "<var>d<sub>h</sub></var> \N{GREATER-THAN OR EQUAL TO} <var>n</var>"
+    assert words.typeset(r"$\|\mu\|$ = 9, lambda_min / sqrt(H)") == (
+        "\u2016<var>\u03bc</var>\u2016 = 9, <var>\u03bb<sub>min</sub></var> / \u221a(<var>H</var>)")
+    assert words.typeset("H^{1/2} t^-p R^2 `mu^2 lambda_min`") == (
+        "<var>H</var><sup>1/2</sup> t<sup>\u2212p</sup> R<sup>2</sup> <code>mu^2 lambda_min</code>")
+    assert words.typeset("lambda_min_dense, formula") == "lambda_min_dense, formula"
     assert words.typeset("<b>&") == "&lt;b&gt;&amp;"
     assert "script" not in re.sub(r"&lt;/?script&gt;", "", words.typeset(HOSTILE)).replace("alert", "")
 

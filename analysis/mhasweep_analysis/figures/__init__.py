@@ -120,7 +120,8 @@ def draw(dataset: xr.Dataset, name: str | None = None, columns: int = 3, panel: 
         for axes in grid.flat[len(panels):]:
             axes.remove()
         width = int(14 * size[0])  # letters of a line
-        lines = [textwrap.fill(line, width) for line in _title(dataset, done, kind)]
+        lines = [textwrap.fill(line.replace(" = ", "\xa0=\xa0"), width).replace("\xa0", " ")
+                 for line in _title(dataset, done, kind)]  # a name and its value stay together
         figure.suptitle("\n".join(lines), fontsize=10.5)
         if dark:
             lighten(figure)

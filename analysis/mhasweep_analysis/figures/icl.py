@@ -23,6 +23,7 @@ MODELS = ("model", "attention_step_ratio", "step_size", "perturbation", "birth_d
 THEORY = {"color": "0.45", "lw": 1.4, "zorder": 1}
 DASHED = (0, (5, 2))
 DOTTED = (0, (1, 1.5))
+SIGMA_LEAST = 1e-5
 LIFETIMES = 8  # of a neuron, until birth and death are stationary
 LINEAR = 0.25  # of r/2: up to this loss the noise of birth and death is linear
 
@@ -252,7 +253,7 @@ def excess_loss(dataset: xr.Dataset, axes: Axes) -> Axes:
 
 def sigma_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
     """The smallest singular value of B along training, and what keeps it from zero below r/2: no critical point is
-    there. Means and bands over the replicates."""
+    there. Means and bands over the replicates; what is zero up to rounding is below the axis."""
     _needs_curves(dataset)
     parts = lines(dataset, MODELS, "replicate")
     for number, (words, rows) in enumerate(parts):
@@ -264,6 +265,7 @@ def sigma_bound(dataset: xr.Dataset, axes: Axes) -> Axes:
     axes.set_yscale("log")
     axes.set_xlabel("step")
     axes.set_ylabel(r"$\sigma_{\min}(B)$")
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], SIGMA_LEAST))
     axes.legend()
     return axes
 

@@ -190,7 +190,8 @@ def cost(dataset: xr.Dataset) -> Cost:
     took = rows["seconds"].values.astype(float)
     ranks = rows["ranks"].values.astype(float) if "ranks" in rows else np.ones(took.size)
     work = took * ranks
-    facts = [Fact("core-hours", f"{work.sum() / 3600:.3g}", "time at points, times the ranks at each"),
+    facts = [Fact("core-hours", f"{work.sum() / 3600:.3g}",
+                  f"{words.seconds(float(work.sum()))} of one core: time at points, times the ranks at each"),
              Fact("a point", words.seconds(float(np.median(took))),
                   f"the median; the longest {words.seconds(float(took.max()))}")]
     flops = rows["flops"].values.astype(float) if "flops" in rows else np.full(took.size, np.nan)

@@ -52,13 +52,28 @@ def count(number_of: int, one: str, many: str | None = None) -> str:
     return f"{number_of:,} {one if number_of == 1 else many or one + 's'}"
 
 
+GREEK = {name: it for name, it in zip(
+    "gamma zeta eta theta kappa lambda mu sigma tau".split(), "\u03b3\u03b6\u03b7\u03b8\u03ba\u03bb\u03bc\u03c3\u03c4")}
+SIGNS = {"&gt;=": "\N{GREATER-THAN OR EQUAL TO}", "&lt;=": "\N{LESS-THAN OR EQUAL TO}", " - ": " \N{MINUS SIGN} ",
+         "\\|": "\N{DOUBLE VERTICAL LINE}", "||": "\N{DOUBLE VERTICAL LINE}", "sqrt(": "\N{SQUARE ROOT}("}
+
+
 def typeset(text: object) -> markupsafe.Markup:
     """Plain words with the letters of formulas set as such. Everything is escaped first, so words stay words."""
     safe = html.escape(str(text), quote=True).replace("\\$", "&#36;")
     safe = re.sub(r"\$([^$]+)\$", r"\1", safe)
-    safe = re.sub(r"`([^`]+)`", r"<code>\1</code>", safe)
-    for plain, sign in (("&gt;=", "\N{GREATER-THAN OR EQUAL TO}"), ("&lt;=", "\N{LESS-THAN OR EQUAL TO}"),
-                        ("R^2", "R\N{SUPERSCRIPT TWO}"), (" - ", " \N{MINUS SIGN} ")):
+    parts = re.split(r"`([^`]+)`", safe)  # every other one stood in backquotes
+    parts[::2] = map(_letters, parts[::2])
+    parts[1::2] = [f"<code>{it}</code>" for it in parts[1::2]]
+    return markupsafe.Markup("".join(parts))
+
+
+def _letters(safe: str) -> str:
+    for plain, sign in SIGNS.items():
         safe = safe.replace(plain, sign)
+    safe = re.sub(r"\^(?:\{([^{}]+)\}|(-?\w+(?:/\d+)?))",
+                  lambda it: f"<sup>{(it[1] or it[2]).replace('-', chr(0x2212))}</sup>", safe)
     safe = re.sub(r"\b(d)_([hv])\b", r"<var>\1<sub>\2</sub></var>", safe)
-    return markupsafe.Markup(re.sub(r"(?<![\w&/;.>-])([HTnd])(?![\w;'<]|\.\w|-(?!subset))", r"<var>\1</var>", safe))
+    safe = re.sub(rf"\\?\b({'|'.join(GREEK)})(?:_(min|max|lin|star|[0WkKj]))?(?![\w:])",
+                  lambda it: f"<var>{GREEK[it[1]]}{'<sub>' + it[2] + '</sub>' if it[2] else ''}</var>", safe)
+    return re.sub(r"(?<![\w&/;.>-])([HTnd])(?![\w;']|<(?!sup>)|\.\w|-(?!subset))", r"<var>\1</var>", safe)
