@@ -135,9 +135,21 @@ static int print_times(const show *self) {
   return 1;
 }
 
+/* The file and its title; on a narrow terminal the title stands below. Returns the lines taken. */
+static int print_heading(const show *self) {
+  enum { INDENT = 2 };
+  const char *title = mhas_reader_attribute(self->reader, "title");
+  if (!cli_on_terminal() || cli_text_width(self->path) + 2 + cli_text_width(title) <= cli_width()) {
+    (void)printf("%s: %s\n", self->path, title);
+    return 1;
+  }
+  (void)printf("%s:\n", self->path);
+  cli_print_wrapped(title, INDENT, cli_width());
+  return 2 + (INDENT + cli_text_width(title)) / cli_width();
+}
+
 int show_summary(show *self) {
-  (void)printf("%s: %s\n", self->path, mhas_reader_attribute(self->reader, "title"));
-  int lines = 1;
+  int lines = print_heading(self);
   lines += print_attribute(self, "experiment", "experiment");
   lines += print_attribute(self, "spec hash", "spec_hash");
   lines += print_attribute(self, "seed", "seed");

@@ -100,24 +100,36 @@ static void print_value(float value, int width) {
   }
 }
 
+static bool has_values(const float *curve, int64_t used) {
+  int64_t i = 0;
+  while (i < used && isnan(curve[i])) {
+    i++;
+  }
+  return i < used;
+}
+
 static int width_of(const show *self, int curve) {
   enum { GAP = 2, LEAST = 14 }; /* -1.234567e-05, and a blank */
   const int width = GAP + cli_text_width(mhas_reader_curve_name(self->reader, curve));
   return width > LEAST ? width : LEAST;
 }
 
-/* Curves begin .. end - 1 beside each other, behind the first one, which is the step. */
+/* Those of curves begin .. end - 1 that have a value beside each other, behind the first one, which is the step. */
 static void print_records(const show *self, const float *curves, int begin, int end, int64_t first, int64_t used) {
   const int64_t capacity = mhas_reader_records(self->reader);
   (void)printf("%*s", width_of(self, 0), mhas_reader_curve_name(self->reader, 0));
   for (int curve = begin; curve < end; curve++) {
-    (void)printf("%*s", width_of(self, curve), mhas_reader_curve_name(self->reader, curve));
+    if (has_values(curves + curve * capacity, used)) {
+      (void)printf("%*s", width_of(self, curve), mhas_reader_curve_name(self->reader, curve));
+    }
   }
   (void)putchar('\n');
   for (int64_t i = first; i < used; i++) {
     print_value(curves[i], width_of(self, 0));
     for (int curve = begin; curve < end; curve++) {
-      print_value(curves[curve * capacity + i], width_of(self, curve));
+      if (has_values(curves + curve * capacity, used)) {
+        print_value(curves[curve * capacity + i], width_of(self, curve));
+      }
     }
     (void)putchar('\n');
   }
@@ -125,12 +137,13 @@ static void print_records(const show *self, const float *curves, int begin, int 
 
 /* As many curves beside each other as there is room for; on a terminal the others below. */
 static void print_last_records(const show *self, const float *curves, int curve_count, int64_t first, int64_t used) {
+  const int64_t capacity = mhas_reader_records(self->reader);
   const int room = cli_on_terminal() ? cli_width() : INT_MAX;
   int begin = 1;
   do {
     int end = begin;
     for (int width = width_of(self, 0); end < curve_count; end++) {
-      width += width_of(self, end);
+      width += has_values(curves + end * capacity, used) ? width_of(self, end) : 0;
       if (width > room && end > begin) {
         break;
       }

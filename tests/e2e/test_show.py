@@ -178,6 +178,27 @@ class OnATerminal(Sweep):
             self.assertEqual([line.split()[0] for line in block.splitlines()[1:] if line.strip()],
                              [str(step) for step in range(31, 41)])
 
+    def test_curves_without_a_value_are_left_out(self):
+        self.write("some.yaml", "experiment: optimize\nparameters: {dim: 8, samples: 4, test_samples: 0, tokens: 2, heads: 1, "
+                   "steps: 8}\n")
+        self.run_program("run", "some.yaml", "--quiet")
+        status, text = Terminal(self, "show", "some.h5", "--point", "0").end()
+        self.assertEqual(status, 0)
+        records = text.split(" of them:\n")[1]
+        self.assertRegex(records, r"^ +step +train_loss ")
+        self.assertNotIn("test_loss", records)
+        self.assertNotRegex(records, r" - |-\n")
+
+    def test_a_title_without_room_stands_below_the_file(self):
+        self.write("title.yaml", "experiment: overfit\nparameters: {dim: 4, samples: 4, test_samples: 4, steps: 4}\n")
+        self.run_program("run", "title.yaml", "--quiet")
+        status, text = Terminal(self, "show", "title.h5", NO_COLOR="1").end()
+        self.assertEqual(status, 0)
+        lines = text.splitlines()
+        self.assertEqual(lines[0], "title.h5:")
+        self.assertRegex(lines[1], r"^  attention that fits")
+        self.assertLessEqual(max(map(len, lines)), 100)
+
     def test_colours_only_where_they_are_wanted(self):
         for more, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)):
             status, text = Terminal(self, "show", self.file, **more).end()
