@@ -10,12 +10,10 @@ install(FILES include/README.md TYPE DOC RENAME LIBRARY.md)
 install(DIRECTORY jobs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mhasweep/jobs USE_SOURCE_PERMISSIONS)
 install(DIRECTORY analysis/ DESTINATION ${CMAKE_INSTALL_DATADIR}/mhasweep/analysis PATTERN __pycache__ EXCLUDE)
 
-# mhasweep-plot and its like, for which nothing has to be installed by pip
+# mhasweep-plot and mhasweep-report, for which nothing has to be installed by pip
 foreach(module plot report)
-  if(EXISTS ${PROJECT_SOURCE_DIR}/analysis/mhasweep_analysis/${module}.py)
-    configure_file(cmake/analysis-command.in analysis/mhasweep-${module} @ONLY)
-    install(PROGRAMS ${PROJECT_BINARY_DIR}/analysis/mhasweep-${module} TYPE BIN)
-  endif()
+  configure_file(cmake/analysis-command.in analysis/mhasweep-${module} @ONLY)
+  install(PROGRAMS ${PROJECT_BINARY_DIR}/analysis/mhasweep-${module} TYPE BIN)
 endforeach()
 
 # ---- manual pages and completions ----

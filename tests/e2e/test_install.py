@@ -69,14 +69,24 @@ class Installed(harness.Folder):
         self.check(run(program, "run", "sweep.yaml", "--quiet", cwd=self.folder))
         self.check(run(program, "show", "sweep.h5", cwd=self.folder))
 
+    @unittest.skipUnless(shutil.which("ldd"), "there is no ldd here")
+    def test_the_program_loads_the_libraries_it_was_built_with(self):
+        files = []
+        for program in (harness.PROGRAM, self.prefix / "bin" / "mhasweep"):
+            done = run("ldd", program)
+            self.check(done)
+            files.append(sorted(re.sub(r" \(0x[0-9a-f]+\)", "", line) for line in done.stdout.splitlines()))
+        self.assertEqual(*files)
+
     def test_the_analysis_runs_from_where_it_was_moved(self):
         self.write("sweep.yaml", "experiment: probe\nparameters: {heads: [1, 2], dim: 4, context: 3}\n")
         self.check(run(harness.PROGRAM, "run", "sweep.yaml", "--quiet", cwd=self.folder))
-        command = self.folder / "plot"
-        command.symlink_to(self.prefix / "bin" / "mhasweep-plot")
-        self.check(run(command, "sweep.h5", "-o", "ranks.png", cwd=self.folder,
-                       env=harness.environment(PYTHON="/usr/bin/python3")))
-        self.assertTrue((self.folder / "ranks.png").read_bytes().startswith(b"\x89PNG"))
+        for name, output, start in (("plot", "ranks.png", b"\x89PNG"), ("report", "report.html", b"<!doctype html>")):
+            command = self.folder / name
+            command.symlink_to(self.prefix / "bin" / f"mhasweep-{name}")
+            self.check(run(command, "sweep.h5", "-o", output, cwd=self.folder,
+                           env=harness.environment(PYTHON="/usr/bin/python3")))
+            self.assertTrue((self.folder / output).read_bytes().startswith(start), name)
 
     @unittest.skipUnless(shutil.which("man"), "there is no man here")
     def test_man_finds_the_pages(self):

@@ -44,6 +44,8 @@ class Mhasweep(CMakePackage):
     depends_on("py-h5netcdf", type="run")
     depends_on("py-xarray", type="run")
     depends_on("py-matplotlib", type="run")
+    depends_on("py-scipy", type="run")
+    depends_on("py-jinja2", type="run")
 
     def cmake_args(self):
         algebra = self.spec["lapack"].libs + self.spec["blas"].libs
