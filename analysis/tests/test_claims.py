@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+from judging import verdict
 
 from mhasweep_analysis import claims
 from mhasweep_analysis.claims import CLAIMS, Claim, Mark, Outcome, Source, Verdict
@@ -53,10 +54,6 @@ def rows(experiment, results, curves=(), status="done", **axes):
     for name in names:
         dataset[name].attrs["is_axis"] = 1
     return dataset.assign_coords(point=np.arange(len(table))).assign_attrs(experiment=experiment)
-
-
-def verdict(name, dataset):
-    return CLAIMS[name].judge(dataset)
 
 
 def capacity_of_theory(row):

@@ -3,11 +3,11 @@
 import files
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from judging import drawn, panel, verdict
 
 import mhasweep_analysis as mhas
 from mhasweep_analysis import figures
-from mhasweep_analysis.claims import CLAIMS, Outcome
+from mhasweep_analysis.claims import Outcome
 from mhasweep_analysis.figures.optimization import fewest_heads
 
 DEFAULTS = {"heads": 4, "samples": 32, "tokens": 10, "dim": 20, "key_dim": 0, "steps": 100, "relevant": 0.2,
@@ -18,18 +18,6 @@ DEFAULTS = {"heads": 4, "samples": 32, "tokens": 10, "dim": 20, "key_dim": 0, "s
 
 def rows(results, curves=None, **axes):
     return files.rows("optimize", DEFAULTS, results, curves, **axes)
-
-
-def verdict(name, dataset):
-    return CLAIMS[name].judge(dataset)
-
-
-def panel(name, dataset):
-    return figures.FIGURES[name].panel(dataset, Figure().subplots())
-
-
-def drawn(axes):
-    return {line.get_label(): np.asarray(line.get_ydata(), float) for line in axes.get_lines()}
 
 
 def noise(row, size=0.02):

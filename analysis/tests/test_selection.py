@@ -3,11 +3,11 @@
 import files
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from judging import drawn, panel, verdict
 
 import mhasweep_analysis as mhas
 from mhasweep_analysis import figures
-from mhasweep_analysis.claims import CLAIMS, Outcome
+from mhasweep_analysis.claims import Outcome
 
 DEFAULTS = {
     "select": {"samples": 6, "tokens": 8, "dim": 10, "init": "uniform", "step_rule": "normalised", "step_size": 0.1,
@@ -21,18 +21,6 @@ def rows(experiment, results, curves=None, **axes):
     named = {f"curve_{name}": it for name, it in (curves or {}).items()}
     steps = {"curve_step": lambda row: STEPS} if curves else {}
     return files.rows(experiment, DEFAULTS[experiment], results, {**steps, **named}, **axes)
-
-
-def verdict(name, dataset):
-    return CLAIMS[name].judge(dataset)
-
-
-def panel(name, dataset):
-    return figures.FIGURES[name].panel(dataset, Figure().subplots())
-
-
-def drawn(axes):
-    return {line.get_label(): np.asarray(line.get_ydata(), float) for line in axes.get_lines()}
 
 
 # ---- select ----
